@@ -1,0 +1,81 @@
+"""The process environment, read once and typed.
+
+The only reader of `os.environ` in the Django apps. Local defaults come from `.parley/secrets.json`, which
+the local supervisor writes on first run; servers set the variables themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def _var(name: str) -> AliasChoices:
+    return AliasChoices(name, name.lower())
+
+
+class Env(BaseSettings):
+    """Every variable the apps read. An unset secret falls back to the generated one, never to a constant."""
+
+    model_config = SettingsConfigDict(extra="ignore", frozen=True)
+
+    environment: Literal["dev", "test", "prod"] = Field("dev", validation_alias=_var("PARLEY_ENV"))
+    state_dir: Path = Field(REPOSITORY / ".parley", validation_alias=_var("PARLEY_STATE_DIR"))
+    database_url: str = Field("", validation_alias=_var("DATABASE_URL"))
+    redis_url: str = Field("", validation_alias=_var("REDIS_URL"))
+    secret_key: str = Field("", validation_alias=_var("PARLEY_SECRET_KEY"))
+    cache_salt_secret: str = Field("", validation_alias=_var("PARLEY_CACHE_SALT_SECRET"))
+    public_url: str = Field("", validation_alias=_var("PARLEY_PUBLIC_URL"))
+    port: int = Field(8000, validation_alias=_var("PORT"))
+    signup: Literal["first", "open"] = Field("first", validation_alias=_var("PARLEY_SIGNUP"))
+    manifest: Path = Field(REPOSITORY / "inference" / "manifest.yaml", validation_alias=_var("PARLEY_MANIFEST"))
+    replica_urls: str = Field("", validation_alias=_var("PARLEY_REPLICA_URLS"))
+    s3_endpoint: str = Field("", validation_alias=_var("S3_ENDPOINT"))
+    s3_bucket: str = Field("parley", validation_alias=_var("S3_BUCKET"))
+    s3_access_key: str = Field("", validation_alias=_var("S3_ACCESS_KEY"))
+    s3_secret_key: str = Field("", validation_alias=_var("S3_SECRET_KEY"))
+    s3_region: str = Field("us-east-1", validation_alias=_var("S3_REGION"))
+    clamd_socket: str = Field("/run/clamav/clamd.ctl", validation_alias=_var("CLAMD_SOCKET"))
+    allowed_hosts: str = Field("", validation_alias=_var("PARLEY_ALLOWED_HOSTS"))
+    log_format: Literal["console", "json"] = Field("console", validation_alias=_var("PARLEY_LOG_FORMAT"))
+    db_pool_max: int = Field(16, ge=2, le=200, validation_alias=_var("PARLEY_DB_POOL_MAX"))
+
+    @cached_property
+    def _generated(self) -> dict[str, str]:
+        path = self.state_dir / "secrets.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def secret(self, name: Literal["secret_key", "cache_salt_secret"]) -> str:
+        """The secret from the environment or the generated file; at least 32 characters.
+
+        Raises RuntimeError when neither is there, so that no default secret can ever be in use.
+        """
+        value: str = getattr(self, name) or self._generated.get(name, "")
+        if len(value) < 32:
+            raise RuntimeError(
+                f"PARLEY_{name.upper()} is missing or shorter than 32 characters. "
+                "`make up` generates one; on a server set it in the environment."
+            )
+        return value
+
+    @property
+    def base_url(self) -> str:
+        return (self.public_url or f"http://127.0.0.1:{self.port}").rstrip("/")
+
+    @property
+    def hosts(self) -> list[str]:
+        named = [host.strip() for host in self.allowed_hosts.split(",") if host.strip()]
+        return [*named, urlsplit(self.base_url).hostname or "127.0.0.1", "127.0.0.1", "localhost"]
+
+
+@lru_cache(maxsize=1)
+def env() -> Env:
+    return Env()

@@ -1,0 +1,199 @@
+"""Settings shared by every environment. Values that differ by machine come from `apps.config.env`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from apps.config.env import REPOSITORY, env
+
+_env = env()
+
+VERSION = "0.1.0"
+SECRET_KEY = _env.secret("secret_key")
+CACHE_SALT_SECRET = _env.secret("cache_salt_secret")
+DEBUG = False
+ALLOWED_HOSTS = _env.hosts
+PUBLIC_URL = _env.base_url
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL, f"http://localhost:{_env.port}", f"http://127.0.0.1:{_env.port}"]
+REDIS_URL = _env.redis_url or "redis://127.0.0.1:6379/0"
+STATE_DIR = _env.state_dir
+
+INSTALLED_APPS = [
+    "unfold",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "allauth",
+    "allauth.account",
+    "allauth.headless",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "channels",
+    "apps.core",
+    "apps.accounts",
+    "apps.files",
+    "apps.conversations",
+    "apps.api",
+    "apps.operations",
+]
+
+MIDDLEWARE = [
+    "apps.core.middleware.RequestIdMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "apps.core.middleware.ContentSecurityPolicyMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
+]
+
+ROOT_URLCONF = "apps.config.urls"
+ASGI_APPLICATION = "apps.config.asgi.application"
+TEMPLATES: list[dict[str, Any]] = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+
+def _database(url: str) -> dict[str, Any]:
+    parts = urlsplit(url or "postgresql://parley@127.0.0.1:5432/parley")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "HOST": parts.hostname or "127.0.0.1",
+        "PORT": parts.port or 5432,
+        "NAME": parts.path.lstrip("/"),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "OPTIONS": {
+            "pool": {"min_size": 1, "max_size": _env.db_pool_max, "timeout": 5},
+            "connect_timeout": 3,
+            "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000",
+        },
+    }
+
+
+DATABASES = {"default": _database(_env.database_url)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
+CHANNEL_LAYERS = {
+    "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
+}
+
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher"]
+SIGNUP_POLICY = _env.signup
+
+SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = int(timedelta(days=30).total_seconds())
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_URL.startswith("https://")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if PUBLIC_URL.startswith("https://") else None
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+REST_FRAMEWORK: dict[str, Any] = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["apps.accounts.api.authentication.ActorAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_RENDERER_CLASSES": ["apps.core.http.ORJSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["apps.core.http.BoundedJSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "apps.core.http.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "Parley API",
+    "DESCRIPTION": "Conversations, runs and files. Errors are problem details (RFC 9457) with a stable `code`.",
+    "VERSION": VERSION,
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_PERMISSIONS": ["rest_framework.permissions.AllowAny"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+}
+
+CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 900, "socket_timeout": 10, "socket_connect_timeout": 2}
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_CREATE_MISSING_QUEUES = True
+CELERY_TASK_TIME_LIMIT = 840
+CELERY_TASK_SOFT_TIME_LIMIT = 780
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_TIMEZONE = "UTC"
+
+STATIC_URL = "/static/"
+STATIC_ROOT = REPOSITORY / "build" / "static"
+FRONTEND_DIST = REPOSITORY / "frontend" / "dist"
+STATICFILES_DIRS = [("app", FRONTEND_DIST)] if FRONTEND_DIST.exists() else []
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = True
+USE_TZ = True
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1 << 20
+APPEND_SLASH = False
+
+# Object storage: S3 when an endpoint is given, else files below the state directory.
+S3_ENDPOINT = _env.s3_endpoint
+S3_BUCKET = _env.s3_bucket
+S3_ACCESS_KEY = _env.s3_access_key
+S3_SECRET_KEY = _env.s3_secret_key
+S3_REGION = _env.s3_region
+OBJECTS_DIR = STATE_DIR / "objects"
+CLAMD_SOCKET = _env.clamd_socket
+
+FILE_MAX_BYTES = 100 << 20
+FILE_MAX_PAGES = 2_000
+FILE_PART_BYTES = 8 << 20
+FILES_PER_MESSAGE = 20
+FILES_PER_OWNER = 1_000
+
+MESSAGE_MAX_CHARS = 200_000
+RUN_LEASE_S = 2.0
+RUN_FLUSH_S = 0.025
+RUN_CHECKPOINT_S = 1.0
+RUN_CHECKPOINT_TOKENS = 64
+RUN_LOG_TTL_S = 3_600
+RUN_DEADLINE_S = 900
+RUN_MAX_OUTPUT_TOKENS = 1_024
+RUNS_PER_USER = 8
+RUNS_PER_USER_PER_MINUTE = 60
+RUN_QUEUE_PER_SLOT = 4
+REPLICA_URLS = _env.replica_urls
+MANIFEST = _env.manifest
+
+LOGGING_CONFIG = "apps.core.logs.configure"
+LOGGING: dict[str, Any] = {"format": _env.log_format, "level": "INFO"}

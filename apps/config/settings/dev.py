@@ -1,0 +1,3 @@
+"""One machine, started by `make up`."""
+
+from apps.config.settings.base import *  # noqa: F403

@@ -1,0 +1,34 @@
+"""The only bridge from async code to the ORM.
+
+`await in_db(service, ...)` runs one synchronous operation on a database thread: one hop an operation,
+plain values out, never a QuerySet. Connections come from psycopg's pool and go back before the hop ends,
+so nothing holds one while it streams. Channels' own bridge is not used: its default serialises all the
+database work of a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from django.db import connections
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="db")
+
+
+def _call(function: Callable[[], T]) -> T:
+    try:
+        return function()
+    finally:
+        connections.close_all()
+
+
+async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a synchronous selector or service on a database thread. Cancelling the caller does not cancel it."""
+    return await asyncio.get_running_loop().run_in_executor(_threads, _call, partial(function, *args, **kwargs))
