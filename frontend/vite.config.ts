@@ -1,0 +1,37 @@
+/** Build, dev server and unit tests of the web client. The production bundle is served by Django under /static/app/. */
+import { fileURLToPath, URL } from 'node:url'
+import react from '@vitejs/plugin-react'
+import { defineConfig } from 'vitest/config'
+import type { ProxyOptions } from 'vite'
+import { mockBackend } from './dev/mock'
+
+const backend = process.env['PARLEY_BACKEND']
+
+function toBackend(target: string): Record<string, ProxyOptions> {
+  const http = ['/api', '/_allauth', '/storage', '/admin', '/static'].map((path) => [path, { target }] as const)
+  return { ...Object.fromEntries(http), '/ws': { target, ws: true } }
+}
+
+export default defineConfig(({ command, mode }) => ({
+  base: command === 'build' ? '/static/app/' : '/',
+  plugins: [react(), ...(command === 'serve' && mode !== 'test' && !backend ? [mockBackend()] : [])],
+  resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
+  build: {
+    target: 'es2022',
+    manifest: true,
+    outDir: 'dist',
+    assetsInlineLimit: 0, // a strict CSP forbids data: URLs for scripts and fonts
+    modulePreload: { polyfill: false },
+  },
+  server: {
+    host: '127.0.0.1',
+    port: 5173,
+    ...(backend ? { proxy: toBackend(backend) } : {}),
+  },
+  test: {
+    environment: 'jsdom',
+    include: ['src/**/*.test.{ts,tsx}'],
+    setupFiles: ['./src/test-setup.ts'],
+    css: { modules: { classNameStrategy: 'non-scoped' } },
+  },
+}))
