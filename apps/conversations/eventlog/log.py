@@ -1,0 +1,141 @@
+"""Scripts and commands on the log. Fencing lives here: an attempt older than the newest can append nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+import redis
+import redis.asyncio
+from django.conf import settings
+
+MAX_ENTRIES = 20_000
+FEED_MAX_ENTRIES = 4_096
+
+
+def log_key(run_id: UUID) -> str:
+    return f"r:{run_id.hex}:log"
+
+
+def readers_key(run_id: UUID) -> str:
+    return f"r:{run_id.hex}:readers"
+
+
+def feed_key(web_id: str) -> str:
+    return f"web:{web_id}:feed"
+
+
+def lane_key(lane: str) -> str:
+    return f"lane:{lane}"
+
+
+# ARGV: ttl, max entries, max feed entries, then per run: id, attempt, seq, frame, final ("1" or "0").
+# Returns, per run, 0 (appended), 1 (fenced out) or 2 (the log had been lost: nothing appended, fence set anew).
+_APPEND = """
+local out, feeds = {}, {}
+for i = 4, #ARGV, 5 do
+  local id, attempt, seq, frame, final = ARGV[i], tonumber(ARGV[i+1]), ARGV[i+2], ARGV[i+3], ARGV[i+4]
+  local base = 'r:' .. id
+  local fence = tonumber(redis.call('GET', base .. ':fence'))
+  if fence and fence > attempt then
+    out[#out+1] = 1
+  elseif not fence and tonumber(seq) > 1 then
+    redis.call('SET', base .. ':fence', attempt, 'EX', ARGV[1])
+    out[#out+1] = 2
+  else
+    if not fence then redis.call('SET', base .. ':fence', attempt, 'EX', ARGV[1]) end
+    local added = redis.pcall('XADD', base .. ':log', 'MAXLEN', '~', ARGV[2], seq .. '-0', 'f', frame)
+    if type(added) == 'table' and added.err then
+      out[#out+1] = 1
+    else
+      if seq == '1' or final == '1' or redis.call('XLEN', base .. ':log') == 1 then
+        redis.call('EXPIRE', base .. ':log', ARGV[1])
+      end
+      if final == '1' then redis.call('EXPIRE', base .. ':fence', ARGV[1]) end
+      for _, feed in ipairs(redis.call('SMEMBERS', base .. ':readers')) do
+        local batch = feeds[feed]
+        if not batch then batch = {}; feeds[feed] = batch end
+        batch[#batch+1] = id
+        batch[#batch+1] = frame
+      end
+      out[#out+1] = 0
+    end
+  end
+end
+for feed, batch in pairs(feeds) do
+  for at = 1, #batch, 2000 do
+    redis.call('XADD', feed, 'NOMKSTREAM', 'MAXLEN', '~', ARGV[3], '*', unpack(batch, at, math.min(at + 1999, #batch)))
+  end
+end
+return out
+"""
+
+# ARGV: id, attempt, ttl, after. Sets the fence unless a newer attempt holds it; returns {ok, frames after `after`...}.
+_FENCE = """
+local base = 'r:' .. ARGV[1]
+local fence = tonumber(redis.call('GET', base .. ':fence'))
+if fence and fence > tonumber(ARGV[2]) then return {0} end
+redis.call('SET', base .. ':fence', ARGV[2], 'EX', ARGV[3])
+local out = {1}
+for _, entry in ipairs(redis.call('XRANGE', base .. ':log', '(' .. ARGV[4], '+')) do out[#out+1] = entry[2][2] end
+return out
+"""
+
+Outcome = Literal[0, 1, 2]
+APPENDED: Outcome = 0
+FENCED: Outcome = 1
+LOST: Outcome = 2
+
+
+class Append(NamedTuple):
+    """One entry to append: `seq` continues the run's log, `final` starts its expiry."""
+
+    run_id: UUID
+    attempt: int
+    seq: int
+    frame: bytes
+    final: bool = False
+
+
+def _arguments(entries: Sequence[Append]) -> list[bytes | str | int]:
+    arguments: list[bytes | str | int] = [settings.RUN_LOG_TTL_S, MAX_ENTRIES, FEED_MAX_ENTRIES]
+    for entry in entries:
+        arguments += (entry.run_id.hex, entry.attempt, entry.seq, entry.frame, "1" if entry.final else "0")
+    return arguments
+
+
+
+
+class AsyncLog:
+    """The runner's and the relay's side. One connection pool, given by the caller."""
+
+    def __init__(self, client: redis.asyncio.Redis) -> None:
+        self.client = client
+        self._append = client.register_script(_APPEND)
+        self._fence = client.register_script(_FENCE)
+
+    async def append(self, entries: Sequence[Append]) -> list[Outcome]:
+        """Append every entry in one round trip; an outcome each. Raises redis.RedisError when Valkey is away."""
+        outcomes: list[Outcome] = await self._append(args=_arguments(entries))
+        return outcomes
+
+    async def fence(self, run_id: UUID, attempt: int, after: int) -> tuple[bytes, ...] | None:
+        """Take the log for `attempt`; its frames after `after`, or None when a newer attempt holds it."""
+        reply = await self._fence(args=[run_id.hex, attempt, settings.RUN_LOG_TTL_S, after])
+        return tuple(reply[1:]) if reply[0] else None
+
+    async def read(self, run_id: UUID, after: int, limit: int = 2_000) -> tuple[bytes, ...]:
+        """Frames after `after`, at most `limit`, oldest first."""
+        entries = await self.client.xrange(log_key(run_id), min=f"({after}", max="+", count=limit)
+        return tuple(fields[b"f"] for _, fields in entries)
+
+    async def offer(self, lane: str, run_id: UUID) -> None:
+        """Hint to the runners that a run waits. Losing it costs time only: the sweeper offers again."""
+        await self.client.rpush(lane_key(lane), run_id.hex)
+
+
+def append_now(client: redis.Redis, entry: Append) -> Outcome:
+    """The same append from synchronous code, for a run that no runner owns."""
+    outcome: Outcome = client.eval(_APPEND, 0, *_arguments([entry]))[0]  # type: ignore[index]
+    return outcome

@@ -1,0 +1,153 @@
+"""Rows of conversations, their message trees and their runs.
+
+Messages are hash-partitioned by conversation (migration 0001), so their key starts with it and every query
+names it. A run row is the truth about a run: its state, who owns it, and the checkpoint of its answer.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from apps.accounts.models import Organization
+from apps.conversations.types import ACTIVE, Lane, RunState
+from apps.core.ids import new_id
+
+
+class Conversation(models.Model):
+    class Origin(models.TextChoices):
+        CHAT = "chat"
+        API = "api"
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    origin = models.CharField(max_length=8, choices=Origin, default=Origin.CHAT)
+    title = models.CharField(max_length=200, default="")
+    title_by = models.CharField(max_length=8, default="")  # "question", "model" or "person"
+    pinned_at = models.DateTimeField(null=True)
+    archived_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(null=True)
+    last_seq = models.PositiveIntegerField(default=0)
+    head_message_id = models.UUIDField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [
+            models.Index(
+                fields=["organization", "owner", "-updated_at", "-id"],
+                name="conversation_list",
+                condition=Q(origin="chat"),
+            ),
+            models.Index(fields=["deleted_at"], name="conversation_deleted", condition=Q(deleted_at__isnull=False)),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class Message(models.Model):
+    pk = models.CompositePrimaryKey("conversation_id", "id")
+    id = models.UUIDField(default=new_id, editable=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="messages", db_index=False)
+    organization_id = models.UUIDField()
+    seq = models.PositiveIntegerField()
+    parent_id = models.UUIDField(null=True)
+    role = models.CharField(max_length=9)  # "user" or "assistant"
+    status = models.CharField(max_length=16, choices=[(s, s) for s in RunState], default=RunState.COMPLETED)
+    text = models.TextField(default="")
+    client_id = models.UUIDField(null=True)
+    run_id = models.UUIDField(null=True)
+    model = models.CharField(max_length=200, default="")
+    file_ids = ArrayField(models.UUIDField(), default=list)
+    citations = models.JSONField(default=list)
+    error = models.JSONField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["conversation", "seq"], name="message_seq"),
+            models.UniqueConstraint(fields=["conversation", "client_id"], name="message_client_id"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+
+class Runner(models.Model):
+    """A runner process and its lease. Every run it owns lives as long as this one row is renewed."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    host = models.CharField(max_length=200)
+    pid = models.PositiveIntegerField()
+    lease_until = models.DateTimeField(db_index=True)
+    started_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}"
+
+
+class Run(models.Model):
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="+", db_index=False)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_index=False)
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="runs")
+    question_id = models.UUIDField(null=True)
+    answer_id = models.UUIDField()
+
+    state = models.CharField(max_length=16, choices=[(s, s) for s in RunState], default=RunState.QUEUED)
+    transitions = models.JSONField(default=list)  # [{"state", "at", "attempt", "by"}], appended by every change
+    lane = models.CharField(max_length=12, choices=[(lane, lane) for lane in Lane], default=Lane.INTERACTIVE)
+    tier = models.CharField(max_length=12)
+    priority = models.SmallIntegerField(default=0)
+    deadline_at = models.DateTimeField()
+
+    idempotency_key = models.CharField(max_length=200, null=True)
+    request_digest = models.CharField(max_length=64)
+    request_id = models.CharField(max_length=64, default="")
+    model_requested = models.CharField(max_length=200)
+    params = models.JSONField(default=dict)
+    prompt = models.JSONField(null=True)  # the messages of an API call; null when the conversation is the prompt
+
+    owner_id = models.UUIDField(null=True)
+    attempt = models.PositiveIntegerField(default=0)
+    cancel_requested_at = models.DateTimeField(null=True)
+
+    # Checkpoint of the unfinished answer.
+    partial_text = models.TextField(default="")
+    token_ids = ArrayField(models.IntegerField(), default=list)
+    prompt_token_ids = ArrayField(models.IntegerField(), default=list)
+    seq = models.PositiveIntegerField(default=0)
+    context = models.JSONField(null=True)  # {"messages": [...], "passages": [...], "mode", "unready"}: exactly what was sent
+
+    model = models.CharField(max_length=200, default="")
+    replica = models.CharField(max_length=200, default="")
+    finish_reason = models.CharField(max_length=16, default="")
+    prompt_tokens = models.PositiveIntegerField(default=0)
+    cached_tokens = models.PositiveIntegerField(default=0)
+    completion_tokens = models.PositiveIntegerField(default=0)
+    ttft_ms = models.PositiveIntegerField(null=True)
+    reconstructed = models.JSONField(default=list)
+    error = models.JSONField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "idempotency_key"], name="run_idempotency"),
+            models.UniqueConstraint(
+                fields=["answer_id"], name="run_one_active_an_answer", condition=Q(state__in=[s.value for s in ACTIVE])
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["state", "created_at"], name="run_active", condition=Q(state__in=["queued", "running"])),
+            models.Index(fields=["organization", "user", "-created_at"], name="run_recent"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)

@@ -1,0 +1,146 @@
+"""Create, change, delete, restore and branch conversations."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from apps.accounts.types import Actor
+from apps.conversations.access import access_conversation, access_message
+from apps.conversations.models import Conversation, Message, Run
+from apps.conversations.selectors import View, conversation_views
+from apps.conversations.types import ACTIVE
+from apps.core.errors import Gone
+from apps.core.ids import new_id
+from apps.core.notify import notify_user
+
+RETENTION = timedelta(days=30)
+MAX_BRANCH_MESSAGES = 2_000
+
+
+def create_conversation(actor: Actor, *, title: str = "") -> View:
+    row = Conversation.objects.create(
+        organization_id=actor.organization_id,
+        owner_id=actor.user_id,
+        title=title,
+        title_by="person" if title else "",
+        updated_at=timezone.now(),
+    )
+    return announce(row)
+
+
+def announce(row: Conversation) -> View:
+    """The conversation as shown, also sent to the owner's other tabs."""
+    view = conversation_views([row])[0]
+    notify_user(row.owner_id, {"type": "conversation", "conversation": view})
+    return view
+
+
+@transaction.atomic
+def update_conversation(
+    actor: Actor,
+    *,
+    id: UUID,
+    title: str | None = None,
+    pinned: bool | None = None,
+    archived: bool | None = None,
+    head_message_id: UUID | None = None,
+) -> View:
+    """Rename, pin, archive, or switch to the branch that ends at `head_message_id`."""
+    row = access_conversation(actor, id, lock=True)
+    now = timezone.now()
+    if title is not None:
+        row.title, row.title_by = title, "person"
+    if pinned is not None:
+        row.pinned_at = (row.pinned_at or now) if pinned else None
+    if archived is not None:
+        row.archived_at = (row.archived_at or now) if archived else None
+    if head_message_id is not None:
+        row.head_message_id = access_message(actor, row, head_message_id).id
+    row.save(update_fields=["title", "title_by", "pinned_at", "archived_at", "head_message_id"])
+    return announce(row)
+
+
+@transaction.atomic
+def delete_conversation(actor: Actor, *, id: UUID) -> list[UUID]:
+    """Hide a conversation for the retention window; its active runs are to be cancelled by the caller."""
+    row = access_conversation(actor, id, lock=True)
+    row.deleted_at = timezone.now()
+    row.save(update_fields=["deleted_at"])
+    announce(row)
+    return list(
+        Run.objects.filter(conversation_id=row.id, state__in=[s.value for s in ACTIVE]).values_list("id", flat=True)
+    )
+
+
+@transaction.atomic
+def restore_conversation(actor: Actor, *, id: UUID) -> View:
+    """Bring a deleted conversation back. Raises Gone past the retention window."""
+    row = access_conversation(actor, id, lock=True, deleted=True)
+    if row.deleted_at is not None and row.deleted_at < timezone.now() - RETENTION:
+        raise Gone("This conversation was deleted more than 30 days ago.")
+    row.deleted_at = None
+    row.save(update_fields=["deleted_at"])
+    return announce(row)
+
+
+@transaction.atomic
+def branch_conversation(actor: Actor, *, id: UUID, message_id: UUID) -> View:
+    """A new conversation that holds the branch ending at `message_id`; finished messages only."""
+    source = access_conversation(actor, id)
+    path = branch_path(source.id, access_message(actor, source, message_id).id, limit=MAX_BRANCH_MESSAGES)
+    path = [message for message in path if message.status not in ACTIVE]
+    target = Conversation.objects.create(
+        organization_id=actor.organization_id,
+        owner_id=actor.user_id,
+        title=source.title,
+        title_by=source.title_by,
+        last_seq=len(path),
+        updated_at=timezone.now(),
+    )
+    parent: UUID | None = None
+    copies = []
+    for seq, message in enumerate(path, start=1):
+        copy = Message(
+            id=new_id(),
+            conversation=target,
+            organization_id=actor.organization_id,
+            seq=seq,
+            parent_id=parent,
+            role=message.role,
+            status=message.status,
+            text=message.text,
+            model=message.model,
+            file_ids=message.file_ids,
+            citations=message.citations,
+            finished_at=message.finished_at,
+        )
+        parent = copy.id
+        copies.append(copy)
+    Message.objects.bulk_create(copies)
+    target.head_message_id = parent
+    target.save(update_fields=["head_message_id"])
+    return announce(target)
+
+
+def branch_path(conversation_id: UUID, leaf_id: UUID | None, *, limit: int) -> list[Message]:
+    """The messages from the root to `leaf_id`, oldest first; the newest `limit` of a longer branch."""
+    if leaf_id is None:
+        return []
+    rows = Message.objects.raw(
+        """
+        WITH RECURSIVE branch AS (
+            SELECT m.*, 1 AS depth FROM conversations_message m WHERE m.conversation_id = %(c)s AND m.id = %(leaf)s
+            UNION ALL
+            SELECT m.*, b.depth + 1 FROM branch b
+            JOIN conversations_message m ON m.conversation_id = %(c)s AND m.id = b.parent_id
+            WHERE b.depth < %(limit)s
+        )
+        SELECT * FROM branch ORDER BY depth DESC
+        """,
+        {"c": conversation_id, "leaf": leaf_id, "limit": limit},
+    )
+    return list(rows)

@@ -1,0 +1,132 @@
+"""What others may hold of conversations, messages and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+
+class RunState(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    WAITING_APPROVAL = "waiting_approval"
+    COMPLETED = "completed"
+    INCOMPLETE = "incomplete"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+ACTIVE = (RunState.QUEUED, RunState.RUNNING, RunState.WAITING_APPROVAL)
+TERMINAL = (RunState.COMPLETED, RunState.INCOMPLETE, RunState.CANCELLED, RunState.FAILED)
+
+
+class Lane(StrEnum):
+    INTERACTIVE = "interactive"
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of a prompt as the caller sent it: role is system, user or assistant."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunParams:
+    """Sampling a caller may set; None leaves the model's own default."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    run_id: UUID
+    conversation_id: UUID
+    answer_id: UUID
+    created: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RunFrame:
+    """One event of a run's log: its sequence number and its JSON."""
+
+    seq: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A message on the branch that a run continues, oldest first."""
+
+    role: Literal["user", "assistant"]
+    text: str
+    file_ids: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """What Postgres holds of an unfinished answer. `seq` is the last event it covers."""
+
+    text: str = ""
+    token_ids: tuple[int, ...] = ()
+    prompt_token_ids: tuple[int, ...] = ()
+    completion_tokens: int = 0
+    seq: int = 0
+    replica: str = ""
+    passages: tuple[dict[str, Any], ...] = ()
+    messages: tuple[ChatMessage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedRun:
+    """Everything a runner needs to execute a run, read in the hop that claimed it."""
+
+    id: UUID
+    organization_id: UUID
+    user_id: UUID
+    conversation_id: UUID
+    question_id: UUID | None
+    answer_id: UUID
+    attempt: int
+    model: str
+    tier: str
+    lane: str
+    priority: int
+    params: RunParams
+    prompt: tuple[ChatMessage, ...]
+    turns: tuple[Turn, ...]
+    file_ids: tuple[UUID, ...]
+    checkpoint: Checkpoint
+    cancel_requested: bool
+    needs_title: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The end of a run as the runner saw it."""
+
+    state: RunState
+    text: str
+    finish_reason: str | None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    model: str = ""
+    replica: str = ""
+    ttft_ms: int | None = None
+    citations: tuple[dict[str, Any], ...] = ()
+    error: Mapping[str, Any] | None = None
+    reconstructed: tuple[Mapping[str, Any], ...] = ()
+    seq: int = 0
