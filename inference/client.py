@@ -1,0 +1,428 @@
+"""What the rest of the product uses to get an answer: a pool of replicas, and a reservation on one of them.
+
+Responsible for: keeping the registry fresh, choosing the least loaded ready replica, waiting in a bounded line,
+and cooling down replicas that fail. Works from Valkey (published by the supervisor) and from a list of URLs that
+it checks itself. Leaves to the caller: retries, resuming, and what a reader is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+
+from redis.asyncio import Redis as AsyncRedis
+from redis.exceptions import RedisError
+
+from inference.engines.factory import make_engine
+from inference.prober import StaticReplicas
+from inference.protocol import (
+    Capacity,
+    ChatMessage,
+    Engine,
+    EngineFailed,
+    EngineOverloaded,
+    EngineUnavailable,
+    InferenceError,
+    ModelInfo,
+    ModelState,
+    NoReplica,
+    Overloaded,
+    ReplicaInfo,
+    ReplicaState,
+)
+from inference.queueing import OnWait, Ticket, WaitingLine, WaitState
+from inference.registry import (
+    Record,
+    fetch_records,
+    read_capacity,
+    read_models,
+    read_records,
+    summarize,
+)
+
+__all__ = [
+    "AUTO",
+    "Lease",
+    "OnWait",
+    "PoolLimits",
+    "ReplicaPool",
+    "WaitState",
+    "read_capacity",
+    "read_models",
+    "read_records",
+]
+
+log = logging.getLogger(__name__)
+
+AUTO = "auto"
+_COOL_FIRST_S, _COOL_MOST_S, _FULL_COOL_S = 1.0, 30.0, 0.5
+_AFFINITY_SLACK = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """`max_waiting` bounds the line of one model in this process; `max_wait_s` bounds the time in it."""
+
+    refresh_s: float = 1.0
+    max_waiting: int = 256
+    max_wait_s: float = 120.0
+    merge_s: float = 0.02
+
+
+@dataclass(eq=False, slots=True)
+class _Member:
+    """One replica as this process sees it. `others`: answers it runs for anyone else, as last published."""
+
+    record: Record
+    engine: Engine | None = None
+    mine: int = 0
+    others: int = 0
+    failures: int = 0
+    cool_until: float = 0.0
+
+    @property
+    def info(self) -> ReplicaInfo:
+        return self.record.replica
+
+    @property
+    def pressure(self) -> float:
+        return (self.mine + self.others) / max(1, self.info.slots)
+
+    @property
+    def is_free(self) -> bool:
+        return self.mine + self.others < self.info.slots
+
+    def is_usable(self, now: float) -> bool:
+        return self.info.state is ReplicaState.READY and self.cool_until <= now
+
+
+@dataclass(eq=False, slots=True)
+class Lease:
+    """A slot on a replica, held until the `async with` ends."""
+
+    engine: Engine
+    replica: ReplicaInfo
+    model: ModelInfo
+    waited_s: float
+    _judge: Callable[[InferenceError | None], None] = field(repr=False)
+
+    def report(self, error: InferenceError | None) -> None:
+        """Tell the pool how it went, when the error does not leave the `async with` by itself. None: it went well."""
+        self._judge(error)
+
+
+class ReplicaPool:
+    """`replica_urls`: `model=url` pairs as in PARLEY_REPLICA_URLS, checked by the pool itself and published for
+    other processes. `redis_url` may be empty where there is nothing but those."""
+
+    def __init__(
+        self,
+        redis_url: str,
+        *,
+        replica_urls: str | Sequence[str] = (),
+        limits: PoolLimits = PoolLimits(),
+        engine_for: Callable[[ReplicaInfo], Engine] | None = None,
+    ) -> None:
+        self.limits = limits
+        self._redis: AsyncRedis | None = (
+            AsyncRedis.from_url(redis_url) if redis_url else None
+        )
+        self._engine_for = engine_for or (
+            lambda info: make_engine(info, merge_s=limits.merge_s)
+        )
+        self._static = StaticReplicas(replica_urls, self._engine_for)
+        self._members: dict[str, _Member] = {}
+        self._lines: dict[str, WaitingLine[_Member]] = {}
+        self._models: tuple[ModelInfo, ...] = ()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._retired: set[asyncio.Task[None]] = set()
+
+    # ------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Returns after a first look at the registry and at the URLs; keeps both fresh until `stop`."""
+        await self._static.probe()
+        await self.refresh()
+        self._tasks = [asyncio.create_task(self._keep_fresh(), name="replica-pool")]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._retired, return_exceptions=True)
+        self._tasks = []
+        for line in self._lines.values():
+            for ticket in list(line.tickets):
+                ticket.granted.cancel()
+        engines = [m.engine for m in self._members.values() if m.engine is not None]
+        self._members = {}
+        await asyncio.gather(
+            *(engine.close() for engine in engines), return_exceptions=True
+        )
+        await self._static.close()
+        if self._redis is not None:
+            await self._redis.aclose()
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            await asyncio.sleep(
+                self.limits.refresh_s * random.uniform(0.9, 1.1)
+            )  # spreads processes
+            await self._static.probe_when_due()
+            await self.refresh()
+
+    async def refresh(self) -> None:
+        """Read the registry now. When it cannot be reached the last known state stays in place, and when it has
+        forgotten a replica (restarted empty), that one stays until its own expiry."""
+        known = {key: member.record for key, member in self._members.items()}
+        fetched: tuple[Record, ...] = ()
+        if self._redis is None:
+            known = {}
+        else:
+            try:
+                await self._static.publish(self._redis)
+                fetched = await fetch_records(self._redis)
+                known = {
+                    k: r
+                    for k, r in known.items()
+                    if r.replica.expires_at >= time.time()
+                }
+            except (RedisError, OSError) as error:
+                log.warning("the replica registry cannot be read: %s", error)
+        fresh = {r.replica.id: r for r in (*self._static.records(), *fetched)}
+        self._absorb(known | fresh)
+
+    def _absorb(self, records: dict[str, Record]) -> None:
+        for gone in self._members.keys() - records.keys():
+            self._retire(self._members.pop(gone))
+        for key, record in records.items():
+            member = self._members.get(key)
+            if member is None or member.info.url != record.replica.url:
+                if member is not None:
+                    self._retire(member)
+                self._members[key] = _Member(
+                    record, others=record.replica.running + record.replica.waiting
+                )
+                continue
+            if (
+                record.replica.state is ReplicaState.READY
+                and member.info.state is not ReplicaState.READY
+            ):
+                member.failures, member.cool_until = 0, 0.0
+            if record.replica.updated_at != member.info.updated_at:
+                member.others = max(
+                    0, record.replica.running + record.replica.waiting - member.mine
+                )
+            member.record = record
+        self._models = summarize(records.values())
+        for model in list(self._lines):
+            self._serve(model)
+
+    def _retire(self, member: _Member) -> None:
+        """Close the engine once its last answer is over: an answer in progress must not lose its connection."""
+
+        async def close() -> None:
+            while member.mine:
+                await asyncio.sleep(0.5)
+            if member.engine is not None:
+                await member.engine.close()
+
+        task = asyncio.create_task(close())
+        self._retired.add(task)
+        task.add_done_callback(self._retired.discard)
+
+    # ------------------------------------------------ what there is
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        return self._models
+
+    def resolve(self, model: str) -> ModelInfo:
+        """The model a request means: `auto` is the default one if it is ready, else any ready one, else the default.
+        NoReplica (`known` false) for a name that no replica serves."""
+        models = self._models
+        if model == AUTO and models:
+            return next((m for m in models if m.state is ModelState.READY), models[0])
+        found = next((m for m in models if m.id == model), None)
+        if found is None:
+            raise NoReplica(model, known=model == AUTO)
+        return found
+
+    def replicas(self) -> tuple[ReplicaInfo, ...]:
+        return tuple(m.info for m in self._members.values())
+
+    def capacity(self, model: str) -> Capacity:
+        ready = [
+            m for m in self._members_of(model) if m.info.state is ReplicaState.READY
+        ]
+        line = self._lines.get(model)
+        return Capacity(
+            slots=sum(m.info.slots for m in ready),
+            running=sum(m.mine + m.others for m in ready),
+            waiting=len(line.tickets) if line else 0,
+        )
+
+    async def count_tokens(self, model: str, messages: Sequence[ChatMessage]) -> int:
+        """Prompt tokens of a chat by the model's own tokenizer. NoReplica when no replica is known."""
+        name = self.resolve(model).id
+        members = sorted(
+            self._members_of(name), key=lambda m: m.info.state is not ReplicaState.READY
+        )
+        if not members:
+            raise NoReplica(name)
+        return await self._engine(members[0]).count_tokens(messages)
+
+    def _members_of(self, model: str) -> list[_Member]:
+        return [m for m in self._members.values() if m.record.card.id == model]
+
+    def _engine(self, member: _Member) -> Engine:
+        if member.engine is None:
+            member.engine = self._engine_for(member.info)
+        return member.engine
+
+    # ------------------------------------------------ reservations
+
+    @asynccontextmanager
+    async def reserve(
+        self,
+        model: str,
+        *,
+        tokens: int,
+        prefer: str | None = None,
+        avoid: Collection[str] = (),
+        on_wait: OnWait | None = None,
+    ) -> AsyncIterator[Lease]:
+        """A slot on a ready replica of `model`, after a wait in line when all are taken.
+
+        `tokens`: the most the request can use (prompt and output). `prefer`: replica id with a warm prefix, used
+        unless it is much busier. `avoid`: replica ids that just failed this run, used only when there is no other.
+        `on_wait` is called in the event loop, with the position when the wait begins and each time it changes.
+        Raises NoReplica, Overloaded.
+        """
+        info = self.resolve(model)
+        line = self._line(info.id)
+        began = time.monotonic()
+        ticket: Ticket[_Member] = Ticket(
+            asyncio.get_running_loop().create_future(), prefer, avoid, on_wait
+        )
+        member = await self._admit(info, line, ticket)
+        got = time.monotonic()
+        judge = partial(self._judge, member)
+        try:
+            yield Lease(self._engine(member), member.info, info, got - began, judge)
+        except (EngineFailed, EngineUnavailable, EngineOverloaded) as error:
+            judge(error)
+            raise
+        else:
+            line.measure(time.monotonic() - got)
+        finally:
+            member.mine -= 1
+            self._serve(info.id)
+
+    def _line(self, model: str) -> WaitingLine[_Member]:
+        if model not in self._lines:
+            self._lines[model] = WaitingLine(
+                self.limits.max_waiting, self.limits.max_wait_s
+            )
+        return self._lines[model]
+
+    async def _admit(
+        self, info: ModelInfo, line: WaitingLine[_Member], ticket: Ticket[_Member]
+    ) -> _Member:
+        if not self._has_ready(info.id):
+            raise NoReplica(info.id, eta_s=info.eta_s)
+        if not line.tickets and (member := self._choose(info.id, ticket)) is not None:
+            member.mine += 1
+            return member
+        line.join(ticket, self._slots(info.id))
+        try:
+            async with asyncio.timeout(self.limits.max_wait_s):
+                return await ticket.granted
+        except BaseException as error:
+            self._take_back(ticket)
+            if isinstance(error, TimeoutError):
+                raise Overloaded(
+                    line.retry_after(self._slots(info.id)), "the wait took too long"
+                ) from None
+            raise
+        finally:
+            line.leave(ticket)
+            line.announce(self._slots(info.id))
+
+    @staticmethod
+    def _take_back(ticket: Ticket[_Member]) -> None:
+        """The waiter gave up in the very turn in which it was served."""
+        granted = ticket.granted
+        if granted.done() and not granted.cancelled() and granted.exception() is None:
+            granted.result().mine -= 1
+
+    def _serve(self, model: str) -> None:
+        """Give free slots to those who wait, in order."""
+        line = self._lines.get(model)
+        if line is None or not line.tickets:
+            return
+        if not self._has_ready(model):
+            eta = next((m.eta_s for m in self._models if m.id == model), None)
+            for ticket in line.tickets:
+                _settle(ticket.granted, NoReplica(model, eta_s=eta))
+            line.tickets.clear()
+            return
+        while (
+            line.tickets
+            and (member := self._choose(model, line.tickets[0])) is not None
+        ):
+            ticket = line.tickets.popleft()
+            if not ticket.granted.done():
+                member.mine += 1
+                ticket.granted.set_result(member)
+        line.announce(self._slots(model))
+
+    def _choose(self, model: str, ticket: Ticket[_Member]) -> _Member | None:
+        """The least loaded free replica; a preferred one may be up to half its slots busier than that."""
+        now = time.monotonic()
+        usable = [m for m in self._members_of(model) if m.is_usable(now)]
+        usable = [m for m in usable if m.info.id not in ticket.avoid] or usable
+        free = [m for m in usable if m.is_free]
+        if not free:
+            return None
+        best = min(free, key=lambda m: (m.pressure, m.mine, m.info.id))
+        preferred = next((m for m in free if m.info.id == ticket.prefer), None)
+        return (
+            preferred
+            if preferred and preferred.pressure <= best.pressure + _AFFINITY_SLACK
+            else best
+        )
+
+    def _has_ready(self, model: str) -> bool:
+        return any(m.info.state is ReplicaState.READY for m in self._members_of(model))
+
+    def _slots(self, model: str) -> int:
+        return sum(
+            m.info.slots
+            for m in self._members_of(model)
+            if m.info.state is ReplicaState.READY
+        )
+
+    def _judge(self, member: _Member, error: InferenceError | None) -> None:
+        """Cool a replica down after a failure, twice as long each time in a row; a full one only for a moment."""
+        now = time.monotonic()
+        if error is None:
+            member.failures = 0
+        elif isinstance(error, EngineOverloaded):
+            member.cool_until = max(
+                member.cool_until,
+                now + min(error.retry_after_s or _FULL_COOL_S, _COOL_MOST_S),
+            )
+        elif isinstance(error, EngineFailed | EngineUnavailable):
+            pause = min(_COOL_MOST_S, _COOL_FIRST_S * 2**member.failures)
+            member.failures += 1
+            member.cool_until = now + pause * random.uniform(0.8, 1.2)  # jitter
+
+
+def _settle(future: asyncio.Future[_Member], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

@@ -1,0 +1,1 @@
+"""Adapters that speak to one kind of model server each, all behind `inference.protocol.Engine`."""

@@ -1,0 +1,260 @@
+"""What the scripted engines say: text, token ids and misbehaviour as pure functions of model name and prompt.
+
+Responsible for: parsing instructions, the tokens of an answer, the toy tokenizer, and finding the place where a
+continued answer goes on. Leaves to `fake` (in process) and `fake_server` (HTTP) the clock and the transport.
+
+Instructions stand in the model's name (`fake-n200-ttft50-itl10`) or in the last user message (`n:200 seed:abc`):
+  n, ttft, itl, burst   tokens, ms to the first, ms between tokens, tokens a write when itl is 0
+  seed:word             token 0 is `[word]`, so that crossed streams are noticed
+  say: some words       the rest of that line is the answer
+  die:N hang:N garbage:N error:N abort:N truncate:N   break after N tokens, unless the request is a continuation
+  refuse:STATUS         answer with that HTTP status; shutdown:1 fails as a server does that is being stopped
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
+
+from inference.protocol import ChatMessage
+
+ENDINGS = (
+    "alpha",
+    "be",
+    "gam",
+    ",",
+    "é",
+    "δελτα",
+    " “q”",
+    "\n",
+    "🙂",
+    '"x"',
+    "\\y",
+    "tion",
+    "ing",
+    ".",
+    "日本",
+    "er",
+)
+STREAM_FAULTS = frozenset({"die", "hang", "garbage", "error", "abort", "truncate"})
+FIRST_FAULTS = frozenset({"refuse", "shutdown"})
+
+_TIMING = "n|ttft|itl|burst"
+_FAULT = "|".join(sorted(STREAM_FAULTS | FIRST_FAULTS))
+_IN_NAME = re.compile(rf"-({_TIMING}|cut|err)(\d+)")
+_IN_TEXT = re.compile(rf"\b({_TIMING}|{_FAULT}):(\d+)")
+_SEED = re.compile(r"\bseed:(\w+)")
+_SAY = re.compile(r"\bsay:[ ]?([^\n]+)")
+_OLD_NAMES = {"cut": "die", "err": "refuse"}
+
+MESSAGE_START, ROLE_END, MESSAGE_END = 1, 2, 3
+OUTPUT_BASE, OUTPUT_END = 100, 1 << 24
+_MAX_TOKENS = 100_000
+
+
+class Fault(NamedTuple):
+    """`at`: tokens before it strikes, or the HTTP status of a refusal."""
+
+    kind: str
+    at: int
+
+
+def fake_token(i: int, seed: str = "") -> str:
+    return f"[{seed}]" if i == 0 else f" {i}{ENDINGS[i % len(ENDINGS)]}"
+
+
+def expected_text(n: int, seed: str = "") -> str:
+    """The whole answer of `n` tokens to a prompt that says `seed:<seed>`."""
+    return "".join(fake_token(i, seed) for i in range(n))
+
+
+@dataclass(frozen=True)
+class Script:
+    n: int = 40
+    seed: str = ""
+    ttft_ms: int = 0
+    itl_ms: int = 0
+    burst: int = 1
+    say: str = ""
+    fault: Fault | None = None
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        return tuple(re.findall(r"\s*\S+", self.say))
+
+    @property
+    def length(self) -> int:
+        return len(self.words) or self.n
+
+    def token(self, i: int) -> str:
+        return self.words[i] if self.words else fake_token(i, self.seed)
+
+    def start_after(self, text: str) -> tuple[int, str]:
+        """(index of the next whole token, rest of the token that `text` breaks off in)."""
+        done = 0
+        for i in range(self.length):
+            if done == len(text):
+                return i, ""
+            token = self.token(i)
+            if not token.startswith(text[done : done + len(token)]):
+                raise ValueError(
+                    f"the text to continue differs from the script at token {i}"
+                )
+            if len(text) < done + len(token):
+                return i + 1, token[len(text) - done :]
+            done += len(token)
+        if done != len(text):
+            raise ValueError("the text to continue is longer than the script")
+        return self.length, ""
+
+
+DEFAULT_SCRIPT = Script()
+
+
+@lru_cache(maxsize=512)
+def parse_script(model: str, prompt: str, default: Script = DEFAULT_SCRIPT) -> Script:
+    """Script of an answer to `prompt`, the text of the last user message."""
+    found = {_OLD_NAMES.get(k, k): int(v) for k, v in _IN_NAME.findall(model)}
+    found |= {k: int(v) for k, v in _IN_TEXT.findall(prompt)}
+    fault = next(
+        (Fault(k, v) for k, v in found.items() if k in STREAM_FAULTS | FIRST_FAULTS),
+        default.fault,
+    )
+    seed, say = _SEED.search(prompt), _SAY.search(prompt)
+    return Script(
+        n=min(found.get("n", default.n), _MAX_TOKENS),
+        seed=seed[1] if seed else default.seed,
+        ttft_ms=found.get("ttft", default.ttft_ms),
+        itl_ms=found.get("itl", default.itl_ms),
+        burst=max(1, found.get("burst", default.burst)),
+        say=say[1] if say else default.say,
+        fault=fault,
+    )
+
+
+def last_user_text(messages: Sequence[ChatMessage]) -> str:
+    return next((m.content for m in reversed(messages) if m.role == "user"), "")
+
+
+# ---------------------------------------------------------------- toy tokenizer: three bytes an id, reversible
+
+
+def encode(text: str) -> list[int]:
+    data = text.encode()
+    return [
+        len(piece) << 24 | int.from_bytes(piece, "big")
+        for piece in (data[i : i + 3] for i in range(0, len(data), 3))
+    ]
+
+
+def decode(ids: Iterable[int]) -> str:
+    return b"".join((i & 0xFFFFFF).to_bytes(i >> 24, "big") for i in ids).decode()
+
+
+def render(messages: Sequence[ChatMessage], *, open_last: bool = False) -> list[int]:
+    """Prompt ids. `open_last`: the last message is not closed, so that the answer goes on inside it."""
+    ids: list[int] = []
+    for message in messages:
+        ids += (
+            MESSAGE_START,
+            *encode(message.role),
+            ROLE_END,
+            *encode(message.content),
+            MESSAGE_END,
+        )
+    if open_last:
+        return ids[:-1]
+    return [*ids, MESSAGE_START, *encode("assistant"), ROLE_END]
+
+
+def unrender(ids: Sequence[int]) -> tuple[list[ChatMessage], list[int]]:
+    """(messages before the answer, output ids after the prompt). ValueError on ids that `render` never makes."""
+    messages: list[ChatMessage] = []
+    role, piece, output = "", list[int](), list[int]()
+    for i in ids:
+        if i in (MESSAGE_START, ROLE_END, MESSAGE_END):
+            if output:
+                raise ValueError("prompt ids after output ids")
+            if i == ROLE_END:
+                role = decode(piece)
+            elif i == MESSAGE_END:
+                messages.append(ChatMessage(role, decode(piece)))
+            piece = []
+        elif OUTPUT_BASE <= i < OUTPUT_END:
+            output.append(i)
+        else:
+            piece.append(i)
+    return messages, output
+
+
+def count_output(ids: Sequence[int]) -> int:
+    """Tokens already said, when `ids` are the script's first ones in order; ValueError otherwise."""
+    if list(ids) != list(range(OUTPUT_BASE, OUTPUT_BASE + len(ids))):
+        raise ValueError("the ids to continue are not the first ones of the script")
+    return len(ids)
+
+
+# ---------------------------------------------------------------- one request, planned
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An answer to give: tokens `start`..`end` (exclusive) after the broken piece `head`, then `finish_reason`."""
+
+    script: Script
+    prompt_ids: tuple[int, ...]
+    start: int
+    end: int
+    head: str
+    finish_reason: str
+    fault: Fault | None
+
+    def piece(self, i: int) -> str:
+        return self.script.token(i)
+
+
+def plan_answer(
+    model: str,
+    messages: Sequence[ChatMessage],
+    *,
+    max_tokens: int,
+    stop: Sequence[str] = (),
+    said_ids: Sequence[int] = (),
+    said_text: str = "",
+    default: Script = DEFAULT_SCRIPT,
+) -> Plan:
+    """Plan of the answer to `messages`, after what was already said. ValueError when that is not from the script."""
+    script = parse_script(model, last_user_text(messages), default)
+    start, head = (
+        (count_output(said_ids), "") if said_ids else script.start_after(said_text)
+    )
+    end = min(script.length, start + max(0, max_tokens - bool(head)))
+    finish = "stop" if end >= script.length else "length"
+    if stop:
+        end, finish = _apply_stop(script, start, end, finish, stop)
+    prompt = render(messages)
+    fault = None if start or head else script.fault
+    return Plan(script, tuple(prompt), start, max(start, end), head, finish, fault)
+
+
+def _apply_stop(
+    script: Script, start: int, end: int, finish: str, stop: Sequence[str]
+) -> tuple[int, str]:
+    """The toy engine stops at whole tokens: before the first one that completes a stop string."""
+    text = ""
+    for i in range(start, end):
+        text += script.token(i)
+        if any(s in text for s in stop):
+            return i, "stop"
+    return end, finish
+
+
+def message_of(raw: dict[str, Any]) -> ChatMessage:
+    """A chat message as OpenAI's API carries it; parts are joined, images are ignored."""
+    content = raw.get("content") or ""
+    if isinstance(content, list):
+        content = " ".join(part.get("text", "") for part in content)
+    return ChatMessage(str(raw.get("role", "user")), content)

@@ -1,0 +1,133 @@
+"""Watches replicas that someone else runs, given by URL: health, load, identity, as registry records.
+
+Responsible for: the `model=url` list and turning answers of an engine into a `ReplicaInfo`. Leaves to `client` and
+`supervisor` when to ask and where to publish.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from urllib.parse import parse_qsl, urlsplit
+
+from redis.asyncio import Redis as AsyncRedis
+
+from inference.protocol import Engine, InferenceError, ReplicaInfo, ReplicaState
+from inference.registry import HEARTBEAT_S, ModelCard, Record, publish_records, stamp
+
+_DEFAULT_SLOTS = 64
+
+
+def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """`a=http://h:1,b=https://h/v1` as (model, url) pairs; ValueError names the entry that is wrong."""
+    entries = text.split(",") if isinstance(text, str) else text
+    pairs = []
+    for entry in filter(None, (e.strip() for e in entries)):
+        model, found, url = entry.partition("=")
+        if (
+            not found
+            or urlsplit(url).scheme not in ("http", "https", "fake")
+            or not urlsplit(url).netloc
+        ):
+            raise ValueError(
+                f"replica {entry!r} is not of the form model=http://host:port"
+            )
+        pairs.append((model.strip(), url.strip().rstrip("/")))
+    return tuple(pairs)
+
+
+def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Record:
+    """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes."""
+    parts = urlsplit(url)
+    slots = int(dict(parse_qsl(parts.query)).get("slots", _DEFAULT_SLOTS))
+    kind = "fake" if parts.scheme == "fake" else "openai"
+    info = ReplicaInfo(
+        f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots
+    )
+    return Record(info, card or ModelCard(model, model))
+
+
+async def probe(engine: Engine, info: ReplicaInfo) -> ReplicaInfo:
+    """`info` with today's state, load and whatever the engine tells about itself."""
+    try:
+        health = await engine.health()
+        if not health.ok:
+            return stamp(
+                replace(
+                    info,
+                    state=ReplicaState.GONE,
+                    error=health.detail,
+                    running=0,
+                    waiting=0,
+                )
+            )
+        load = await engine.load()
+    except InferenceError as error:
+        return stamp(
+            replace(
+                info, state=ReplicaState.GONE, error=str(error), running=0, waiting=0
+            )
+        )
+    return stamp(
+        replace(
+            info,
+            state=ReplicaState.READY,
+            error="",
+            version=health.version or info.version,
+            context_length=health.context_length or info.context_length,
+            capabilities=health.capabilities or info.capabilities,
+            slots=load.slots or info.slots,
+            running=load.running,
+            waiting=load.waiting,
+            kv_used_ratio=load.kv_used_ratio,
+            prefix_hit_ratio=load.prefix_hit_ratio,
+            kv_tokens=load.kv_tokens,
+        )
+    )
+
+
+class StaticReplicas:
+    """The replicas named by PARLEY_REPLICA_URLS, with engines of their own for the questions asked here."""
+
+    def __init__(
+        self, urls: str | Sequence[str], engine_for: Callable[[ReplicaInfo], Engine]
+    ) -> None:
+        self._engine_for = engine_for
+        self._records = {
+            r.replica.id: r
+            for r in (static_record(*pair) for pair in parse_replica_urls(urls))
+        }
+        self._engines: dict[str, Engine] = {}
+        self._next = 0.0
+
+    def records(self) -> tuple[Record, ...]:
+        return tuple(self._records.values())
+
+    async def probe(self) -> None:
+        await asyncio.gather(*(self._probe_one(key) for key in self._records))
+
+    async def probe_when_due(self) -> None:
+        if self._records and time.monotonic() >= self._next:
+            self._next = time.monotonic() + HEARTBEAT_S
+            await self.probe()
+
+    async def _probe_one(self, key: str) -> None:
+        record = self._records[key]
+        if key not in self._engines:
+            self._engines[key] = self._engine_for(record.replica)
+        self._records[key] = replace(
+            record, replica=await probe(self._engines[key], record.replica)
+        )
+
+    async def publish(self, redis: AsyncRedis) -> None:
+        """For processes that only read the registry. A supervisor that watches the same URL writes the same."""
+        if self._records:
+            await publish_records(redis, self.records())
+
+    async def close(self) -> None:
+        await asyncio.gather(
+            *(e.close() for e in self._engines.values()), return_exceptions=True
+        )
+        self._engines = {}

@@ -1,0 +1,205 @@
+"""The registry of replicas in Valkey: one hash, one JSON record a replica, each with an expiry of its own.
+
+Responsible for: the record format, publishing, and reading it as models and capacity. A record outlives its
+heartbeat on purpose, so that a model whose replicas died is known as unavailable rather than unknown. Leaves to
+`supervisor` and `client` when to publish, and to `client` which replica to use.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+import orjson
+from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
+
+from inference.protocol import (
+    Capacity,
+    ModelInfo,
+    ModelState,
+    ReplicaInfo,
+    ReplicaState,
+)
+
+REPLICAS_KEY = "inference:replicas"
+CHANGES_CHANNEL = "inference:changes"
+HEARTBEAT_S = 2.0
+EXPIRY_S = 10.0
+FORGET_S = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCard:
+    """What does not change about a model while it is served."""
+
+    id: str
+    name: str
+    context_length: int = 0
+    demo: bool = False
+    note: str = ""
+    default: bool = False
+    temperature: float | None = None
+    top_p: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One replica and the model it serves. `owner` is the publisher, which may delete it."""
+
+    replica: ReplicaInfo
+    card: ModelCard
+    owner: str = ""
+
+    def at(self, now: float) -> Record:
+        """The record as of `now`: gone once its heartbeat has stopped."""
+        if self.replica.expires_at >= now or self.replica.state is ReplicaState.GONE:
+            return self
+        return replace(
+            self, replica=replace(self.replica, state=ReplicaState.GONE, eta_s=None)
+        )
+
+
+_REPLICA_FIELDS = frozenset(f.name for f in fields(ReplicaInfo))
+_CARD_FIELDS = frozenset(f.name for f in fields(ModelCard))
+
+
+def encode_record(record: Record) -> bytes:
+    raw = asdict(record.replica)
+    raw["capabilities"] = sorted(record.replica.capabilities)
+    return orjson.dumps(
+        {"replica": raw, "card": asdict(record.card), "owner": record.owner}
+    )
+
+
+def decode_record(data: bytes) -> Record | None:
+    """None for what this version cannot read; fields it does not know are left out."""
+    try:
+        raw = orjson.loads(data)
+        facts = {k: v for k, v in raw["replica"].items() if k in _REPLICA_FIELDS}
+        facts["state"] = ReplicaState(facts["state"])
+        facts["capabilities"] = frozenset(facts.get("capabilities", ()))
+        card = {k: v for k, v in raw["card"].items() if k in _CARD_FIELDS}
+        return Record(
+            ReplicaInfo(**facts), ModelCard(**card), str(raw.get("owner", ""))
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _decode_all(raw: Mapping[Any, Any], now: float) -> tuple[Record, ...]:
+    records = (decode_record(value) for value in raw.values())
+    live = [
+        r.at(now)
+        for r in records
+        if r is not None and r.replica.expires_at > now - FORGET_S
+    ]
+    return tuple(sorted(live, key=lambda r: r.replica.id))
+
+
+def read_records(redis: Redis) -> tuple[Record, ...]:
+    raw: Any = redis.hgetall(REPLICAS_KEY)
+    return _decode_all(raw, time.time())
+
+
+async def fetch_records(redis: AsyncRedis) -> tuple[Record, ...]:
+    raw: Any = await redis.hgetall(REPLICAS_KEY)
+    return _decode_all(raw, time.time())
+
+
+async def publish_records(
+    redis: AsyncRedis, records: Iterable[Record], *, changed: Iterable[str] = ()
+) -> None:
+    """Write the records, and tell subscribers which models changed."""
+    async with redis.pipeline(transaction=False) as pipe:
+        for record in records:
+            pipe.hset(REPLICAS_KEY, record.replica.id, encode_record(record))
+        for model in changed:
+            pipe.publish(CHANGES_CHANNEL, orjson.dumps({"model": model}))
+        await pipe.execute()
+
+
+async def forget_records(redis: AsyncRedis, ids: Iterable[str]) -> None:
+    if wanted := list(ids):
+        await redis.hdel(REPLICAS_KEY, *wanted)
+
+
+def stamp(replica: ReplicaInfo, *, lasting_s: float = EXPIRY_S) -> ReplicaInfo:
+    now = time.time()
+    return replace(replica, updated_at=now, expires_at=now + lasting_s)
+
+
+# ---------------------------------------------------------------- models, as people see them
+
+
+def summarize(records: Iterable[Record]) -> tuple[ModelInfo, ...]:
+    """One entry a model: ready when any replica is, loading when one will be. The default model comes first."""
+    by_model: dict[str, list[Record]] = {}
+    for record in records:
+        by_model.setdefault(record.card.id, []).append(record)
+    models = [_model_info(group) for group in by_model.values()]
+    return tuple(sorted(models, key=lambda m: (not m.default, m.id)))
+
+
+def _model_info(group: list[Record]) -> ModelInfo:
+    newest = max(group, key=lambda r: r.replica.updated_at)
+    card, states = newest.card, [r.replica.state for r in group]
+    loading = [
+        r.replica
+        for r in group
+        if r.replica.state in (ReplicaState.STARTING, ReplicaState.WARMING)
+    ]
+    ready = states.count(ReplicaState.READY)
+    state = (
+        ModelState.READY
+        if ready
+        else ModelState.LOADING
+        if loading
+        else ModelState.UNAVAILABLE
+    )
+    first = (
+        min(loading, key=lambda r: float("inf") if r.eta_s is None else r.eta_s)
+        if loading and not ready
+        else None
+    )
+    return ModelInfo(
+        id=card.id,
+        name=card.name,
+        state=state,
+        context_length=max((r.replica.context_length for r in group), default=0)
+        or card.context_length,
+        eta_s=_eta_now(first),
+        phase=first.phase if first else "",
+        demo=card.demo,
+        note=card.note,
+        default=card.default,
+        replicas_ready=ready,
+        replicas_total=len(group),
+        temperature=card.temperature,
+        top_p=card.top_p,
+    )
+
+
+def _eta_now(replica: ReplicaInfo | None) -> int | None:
+    if replica is None or replica.eta_s is None:
+        return None
+    return max(1, round(replica.eta_s - (time.time() - replica.updated_at)))
+
+
+def read_models(redis: Redis) -> tuple[ModelInfo, ...]:
+    return summarize(read_records(redis))
+
+
+def read_capacity(redis: Redis, model: str) -> Capacity:
+    ready = [
+        r.replica
+        for r in read_records(redis)
+        if r.card.id == model and r.replica.state is ReplicaState.READY
+    ]
+    return Capacity(
+        slots=sum(r.slots for r in ready),
+        running=sum(r.running for r in ready),
+        waiting=sum(r.waiting for r in ready),
+    )
