@@ -1,0 +1,1 @@
+"""Everything that installs, starts and ships Parley. No product code lives here."""
