@@ -1,0 +1,3 @@
+export { createStore, useStore } from './store'
+export type { Store } from './store'
+export { NARROW, useMediaQuery } from './useMediaQuery'
