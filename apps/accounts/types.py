@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 from uuid import UUID
@@ -20,6 +21,13 @@ class Tier(StrEnum):
     ENTERPRISE = "enterprise"
 
 
+class Scope(StrEnum):
+    """What an API key may do: everything its owner may, or only ask models through `/v1`."""
+
+    FULL = "full"
+    INFERENCE = "inference"
+
+
 @dataclass(frozen=True, slots=True)
 class Actor:
     """A person or key acting inside one organization. Every access check takes one."""
@@ -32,3 +40,55 @@ class Actor:
     via: Literal["session", "api_key"] = "session"
     key_id: UUID | None = None
     scopes: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def may_use_native_api(self) -> bool:
+        return self.via == "session" or Scope.FULL in self.scopes
+
+
+@dataclass(frozen=True, slots=True)
+class AccountInfo:
+    """What a person sees of their own account."""
+
+    user_id: UUID
+    email: str
+    name: str
+    is_operator: bool
+    organization_id: UUID
+    organization_name: str
+    role: Role
+    tier: Tier
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """An API key without its secret part."""
+
+    id: UUID
+    name: str
+    prefix: str
+    scopes: tuple[Scope, ...]
+    created_at: datetime
+    last_used_at: datetime | None
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key just made. `secret` is shown once and kept nowhere."""
+
+    info: KeyInfo
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RunUsage:
+    """What one run used, for the ledger. `cached_tokens` is the part of the prompt read from the prefix cache."""
+
+    organization_id: UUID
+    user_id: UUID
+    run_id: UUID
+    model: str
+    prompt_tokens: int
+    cached_tokens: int
+    completion_tokens: int

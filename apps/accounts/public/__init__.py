@@ -1,0 +1,19 @@
+"""What other apps may use of accounts."""
+
+from apps.accounts.public.identity import actor_of, actor_of_scope, origin_is_ours
+from apps.accounts.selectors import get_account, has_accounts
+from apps.accounts.services import check_rate, create_account, create_key, record_usage
+from apps.accounts.services.limits import Allowance
+
+__all__ = [
+    "Allowance",
+    "actor_of",
+    "actor_of_scope",
+    "check_rate",
+    "create_account",
+    "create_key",
+    "get_account",
+    "has_accounts",
+    "origin_is_ours",
+    "record_usage",
+]

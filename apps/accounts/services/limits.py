@@ -1,0 +1,70 @@
+"""How often an actor may do something: token buckets in Valkey, one atomic script a check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import redis
+import structlog
+from django.conf import settings
+
+from apps.accounts.types import Actor
+from apps.core.errors import RateLimited
+from apps.core.valkey import valkey
+
+log = structlog.get_logger(__name__)
+Kind = Literal["run"]
+
+# A bucket holds `capacity` tokens and refills evenly over a minute, by the server's own clock, so that web
+# processes whose clocks differ agree. Returns {allowed, tokens left, ms until the next token}.
+_TAKE: Final = """
+local capacity = tonumber(ARGV[1])
+local per_ms = capacity / 60000
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'at')
+local tokens = tonumber(bucket[1]) or capacity
+local at = tonumber(bucket[2]) or now
+tokens = math.min(capacity, tokens + math.max(0, now - at) * per_ms)
+local allowed = 0
+if tokens >= 1 then
+  allowed = 1
+  tokens = tokens - 1
+end
+redis.call('HSET', KEYS[1], 'tokens', tostring(tokens), 'at', now)
+redis.call('PEXPIRE', KEYS[1], 120000)
+local wait = 0
+if tokens < 1 then wait = math.ceil((1 - tokens) / per_ms) end
+return {allowed, math.floor(tokens), wait}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What is left of a limit after a check; `reset_s` is the wait for the next unit when none is left."""
+
+    limit: int
+    remaining: int
+    reset_s: float
+
+
+def check_rate(actor: Actor, kind: Kind) -> Allowance:
+    """Take one unit of the actor's allowance. Raises RateLimited with `retry_after_s` when none is left."""
+    capacity: int = settings.RUNS_PER_USER_PER_MINUTE
+    key = f"rate:{kind}:{actor.organization_id}:{actor.user_id}"
+    try:
+        allowed, remaining, wait_ms = valkey().eval(_TAKE, 1, key, capacity)  # type: ignore[misc]
+    except redis.RedisError as error:
+        # Open, not closed: the limit protects the replicas, which refuse on their own when full, while
+        # refusing everybody because a cache restarts would be an outage of our own making.
+        log.warning("rate.unchecked", kind=kind, error=type(error).__name__)
+        return Allowance(capacity, capacity, 0.0)
+    allowance = Allowance(capacity, remaining, wait_ms / 1000)
+    if not allowed:
+        raise RateLimited(
+            f"You have started {capacity} answers within a minute. Wait a moment, then send again.",
+            retry_after_s=allowance.reset_s,
+            limit=capacity,
+        )
+    return allowance
