@@ -3,7 +3,7 @@ import { fileURLToPath, URL } from 'node:url'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vitest/config'
 import type { ProxyOptions } from 'vite'
-import { mockBackend } from './dev/mock'
+import { mockBackend } from './dev/mock.ts'
 
 const backend = process.env['PARLEY_BACKEND']
 

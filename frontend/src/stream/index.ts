@@ -1,0 +1,7 @@
+export type { RunEvent, Sequenced, Usage } from './events'
+export { LiveRuns } from './live'
+export type { LiveRun } from './live'
+export { openNotifications } from './notifications'
+export { initialView } from './reducer'
+export type { RunNotice, RunView } from './reducer'
+export type { StreamStatus } from './transport'
