@@ -65,19 +65,33 @@ class File(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     organization = models.ForeignKey(
-        "accounts.Organization", on_delete=models.PROTECT, related_name="+", db_index=False
+        "accounts.Organization",
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
     )
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+    )
     name = models.CharField(max_length=255)
     size = models.BigIntegerField()
     content_type = models.CharField(max_length=255)
     kind = models.CharField(max_length=16)
-    state = models.CharField(max_length=16, choices=FileState, default=FileState.UPLOADING)
-    stage = models.CharField(max_length=16, choices=StageName, null=True, default=StageName.UPLOAD)
+    state = models.CharField(
+        max_length=16, choices=FileState, default=FileState.UPLOADING
+    )
+    stage = models.CharField(
+        max_length=16, choices=StageName, null=True, default=StageName.UPLOAD
+    )
     page_count = models.IntegerField(null=True)
     pages_ready = models.IntegerField(default=0)
     pages_failed = ArrayField(models.IntegerField(), default=list)
-    searchable = models.CharField(max_length=8, choices=Searchable, default=Searchable.NONE)
+    searchable = models.CharField(
+        max_length=8, choices=Searchable, default=Searchable.NONE
+    )
     error_code = models.CharField(max_length=40, blank=True, default="")
     error_message = models.CharField(max_length=500, blank=True, default="")
     scanner = models.CharField(max_length=16, blank=True, default="")
@@ -103,7 +117,9 @@ class File(models.Model):
                 condition=~models.Q(sha256="") & models.Q(deleted_at=None),
             ),
             models.Index(
-                fields=["upload_expires_at"], name="files_uploading", condition=models.Q(state=FileState.UPLOADING)
+                fields=["upload_expires_at"],
+                name="files_uploading",
+                condition=models.Q(state=FileState.UPLOADING),
             ),
             models.Index(
                 fields=["deleted_at"],
@@ -112,7 +128,9 @@ class File(models.Model):
             ),
         ]
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.CheckConstraint(condition=models.Q(size__gte=0), name="files_size_positive"),
+            models.CheckConstraint(
+                condition=models.Q(size__gte=0), name="files_size_positive"
+            ),
             models.CheckConstraint(
                 condition=models.Q(state=FileState.DELETED, deleted_at__isnull=False)
                 | (~models.Q(state=FileState.DELETED) & models.Q(deleted_at=None)),
@@ -124,7 +142,9 @@ class File(models.Model):
 class UploadPart(models.Model):
     """One part of an upload: its planned size, and the tag that storage gave it once it was received."""
 
-    file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="parts", db_index=False)
+    file = models.ForeignKey(
+        File, on_delete=models.CASCADE, related_name="parts", db_index=False
+    )
     organization_id = models.UUIDField()
     number = models.IntegerField()
     size = models.BigIntegerField()
@@ -144,10 +164,14 @@ class FileStage(models.Model):
     may write nothing. A `pending` stage is due at `due_at`; a `running` one is stale after `lease_until`.
     """
 
-    file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="stages", db_index=False)
+    file = models.ForeignKey(
+        File, on_delete=models.CASCADE, related_name="stages", db_index=False
+    )
     organization_id = models.UUIDField()
     name = models.CharField(max_length=16, choices=StageName)
-    state = models.CharField(max_length=16, choices=StageState, default=StageState.PENDING)
+    state = models.CharField(
+        max_length=16, choices=StageState, default=StageState.PENDING
+    )
     attempt = models.IntegerField(default=0)
     failures = models.IntegerField(default=0)
     due_at = models.DateTimeField(null=True)
@@ -163,9 +187,15 @@ class FileStage(models.Model):
             models.UniqueConstraint(fields=["file", "name"], name="files_stage_once")
         ]
         indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["due_at"], name="files_stage_due", condition=models.Q(state=StageState.PENDING)),
             models.Index(
-                fields=["lease_until"], name="files_stage_lease", condition=models.Q(state=StageState.RUNNING)
+                fields=["due_at"],
+                name="files_stage_due",
+                condition=models.Q(state=StageState.PENDING),
+            ),
+            models.Index(
+                fields=["lease_until"],
+                name="files_stage_lease",
+                condition=models.Q(state=StageState.RUNNING),
             ),
         ]
 
@@ -173,11 +203,14 @@ class FileStage(models.Model):
 class Page(models.Model):
     """One page as it was read. It exists once its content is known; the pages before that are `pending`.
 
-    `elements` is `[{"category", "text", "box": [x0, y0, x1, y1], "level"?}]`, boxes as fractions of the page.
+    `elements` is `[{"category", "text", "box"?, "level"?, "lines"?}]` (`extraction.types.Element.as_json`), boxes
+    as fractions of the page.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="pages", db_index=False)
+    file = models.ForeignKey(
+        File, on_delete=models.CASCADE, related_name="pages", db_index=False
+    )
     organization_id = models.UUIDField()
     number = models.IntegerField()
     state = models.CharField(max_length=8, choices=PageState, default=PageState.PENDING)
@@ -186,6 +219,11 @@ class Page(models.Model):
     width = models.FloatField(null=True)
     height = models.FloatField(null=True)
     elements = models.JSONField(default=list)
+    headings = models.JSONField(default=list)
+    confidence = models.FloatField(null=True)
+    headings = models.JSONField(
+        default=list
+    )  # [[level, text]]: the heading path in force where the page begins
     error_code = models.CharField(max_length=40, blank=True, default="")
     error_message = models.CharField(max_length=500, blank=True, default="")
     indexed_at = models.DateTimeField(null=True)
@@ -199,7 +237,11 @@ class Page(models.Model):
             models.UniqueConstraint(fields=["file", "number"], name="files_page_once")
         ]
         indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["lease_until"], name="files_page_ocr", condition=models.Q(state=PageState.OCR)),
+            models.Index(
+                fields=["lease_until"],
+                name="files_page_ocr",
+                condition=models.Q(state=PageState.OCR),
+            ),
         ]
 
 
@@ -213,7 +255,9 @@ class Passage(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     organization_id = models.UUIDField()
     owner_id = models.UUIDField()
-    file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="passages", db_index=False)
+    file = models.ForeignKey(
+        File, on_delete=models.CASCADE, related_name="passages", db_index=False
+    )
     page_number = models.IntegerField()
     ordinal = models.IntegerField()
     heading = models.TextField(blank=True, default="")
@@ -228,13 +272,25 @@ class Passage(models.Model):
     class Meta:
         db_table = "files_passage"
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["file", "page_number", "ordinal"], name="files_passage_once"),
+            models.UniqueConstraint(
+                fields=["file", "page_number", "ordinal"], name="files_passage_once"
+            ),
         ]
         indexes: ClassVar[list[models.Index]] = [
-            models.Index(fields=["organization_id", "owner_id", "file"], name="files_passage_scope"),
-            models.Index(fields=["file"], name="files_passage_unembedded", condition=models.Q(embedding=None)),
+            models.Index(
+                fields=["organization_id", "owner_id", "file"],
+                name="files_passage_scope",
+            ),
+            models.Index(
+                fields=["file"],
+                name="files_passage_unembedded",
+                condition=models.Q(embedding=None),
+            ),
             HnswIndex(
-                OpClass(Cast("embedding", HalfVectorField(dimensions=EMBEDDING_DIMENSIONS)), name="halfvec_cosine_ops"),
+                OpClass(
+                    Cast("embedding", HalfVectorField(dimensions=EMBEDDING_DIMENSIONS)),
+                    name="halfvec_cosine_ops",
+                ),
                 name="files_passage_hnsw",
                 m=16,
                 ef_construction=64,
@@ -253,7 +309,11 @@ class Posting(models.Model):
     organization_id = models.UUIDField()
     file_id = models.UUIDField()
     passage = models.ForeignKey(
-        Passage, on_delete=models.DO_NOTHING, related_name="postings", db_constraint=False, db_index=False
+        Passage,
+        on_delete=models.DO_NOTHING,
+        related_name="postings",
+        db_constraint=False,
+        db_index=False,
     )
     lexeme = models.CharField(max_length=64)
     tf = models.SmallIntegerField()
@@ -262,6 +322,8 @@ class Posting(models.Model):
         db_table = "files_posting"
         indexes: ClassVar[list[models.Index]] = [
             models.Index(
-                fields=["organization_id", "lexeme", "file_id"], include=["passage", "tf"], name="files_posting_lookup"
+                fields=["organization_id", "lexeme", "file_id"],
+                include=["passage", "tf"],
+                name="files_posting_lookup",
             ),
         ]

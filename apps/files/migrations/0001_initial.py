@@ -28,7 +28,12 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=apps.core.ids.new_id, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=apps.core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
                 ),
                 ("name", models.CharField(max_length=255)),
                 ("size", models.BigIntegerField()),
@@ -76,18 +81,28 @@ class Migration(migrations.Migration):
                 (
                     "searchable",
                     models.CharField(
-                        choices=[("none", "None"), ("keyword", "Keyword"), ("hybrid", "Hybrid")],
+                        choices=[
+                            ("none", "None"),
+                            ("keyword", "Keyword"),
+                            ("hybrid", "Hybrid"),
+                        ],
                         default="none",
                         max_length=8,
                     ),
                 ),
                 ("error_code", models.CharField(blank=True, default="", max_length=40)),
-                ("error_message", models.CharField(blank=True, default="", max_length=500)),
+                (
+                    "error_message",
+                    models.CharField(blank=True, default="", max_length=500),
+                ),
                 ("scanner", models.CharField(blank=True, default="", max_length=16)),
                 ("sha256", models.CharField(blank=True, default="", max_length=64)),
                 ("same_as_id", models.UUIDField(null=True)),
                 ("object_key", models.CharField(max_length=200)),
-                ("upload_ref", models.CharField(blank=True, default="", max_length=500)),
+                (
+                    "upload_ref",
+                    models.CharField(blank=True, default="", max_length=500),
+                ),
                 ("upload_expires_at", models.DateTimeField(null=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("updated_at", models.DateTimeField(auto_now=True)),
@@ -119,7 +134,15 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="FileStage",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
                 ("organization_id", models.UUIDField()),
                 (
                     "name",
@@ -155,7 +178,10 @@ class Migration(migrations.Migration):
                 ("started_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
                 ("error_code", models.CharField(blank=True, default="", max_length=40)),
-                ("error_message", models.CharField(blank=True, default="", max_length=500)),
+                (
+                    "error_message",
+                    models.CharField(blank=True, default="", max_length=500),
+                ),
                 (
                     "file",
                     models.ForeignKey(
@@ -175,14 +201,24 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=apps.core.ids.new_id, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=apps.core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
                 ),
                 ("organization_id", models.UUIDField()),
                 ("number", models.IntegerField()),
                 (
                     "state",
                     models.CharField(
-                        choices=[("pending", "Pending"), ("ready", "Ready"), ("ocr", "Ocr"), ("failed", "Failed")],
+                        choices=[
+                            ("pending", "Pending"),
+                            ("ready", "Ready"),
+                            ("ocr", "Ocr"),
+                            ("failed", "Failed"),
+                        ],
                         default="pending",
                         max_length=8,
                     ),
@@ -192,8 +228,14 @@ class Migration(migrations.Migration):
                 ("width", models.FloatField(null=True)),
                 ("height", models.FloatField(null=True)),
                 ("elements", models.JSONField(default=list)),
+                ("headings", models.JSONField(default=list)),
+                ("confidence", models.FloatField(null=True)),
+                ("headings", models.JSONField(default=list)),
                 ("error_code", models.CharField(blank=True, default="", max_length=40)),
-                ("error_message", models.CharField(blank=True, default="", max_length=500)),
+                (
+                    "error_message",
+                    models.CharField(blank=True, default="", max_length=500),
+                ),
                 ("indexed_at", models.DateTimeField(null=True)),
                 ("attempt", models.IntegerField(default=0)),
                 ("lease_until", models.DateTimeField(null=True)),
@@ -216,7 +258,12 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.UUIDField(default=apps.core.ids.new_id, editable=False, primary_key=True, serialize=False),
+                    models.UUIDField(
+                        default=apps.core.ids.new_id,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
                 ),
                 ("organization_id", models.UUIDField()),
                 ("owner_id", models.UUIDField()),
@@ -228,8 +275,14 @@ class Migration(migrations.Migration):
                 ("source", models.CharField(max_length=8)),
                 ("token_count", models.IntegerField()),
                 ("length", models.IntegerField()),
-                ("embedding", pgvector.django.vector.VectorField(dimensions=384, null=True)),
-                ("embedding_version", models.CharField(blank=True, default="", max_length=64)),
+                (
+                    "embedding",
+                    pgvector.django.vector.VectorField(dimensions=384, null=True),
+                ),
+                (
+                    "embedding_version",
+                    models.CharField(blank=True, default="", max_length=64),
+                ),
                 (
                     "file",
                     models.ForeignKey(
@@ -250,7 +303,13 @@ class Migration(migrations.Migration):
                 (
                     "pk",
                     models.CompositePrimaryKey(
-                        "file_id", "passage_id", "lexeme", blank=True, editable=False, primary_key=True, serialize=False
+                        "file_id",
+                        "passage_id",
+                        "lexeme",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
                     ),
                 ),
                 ("organization_id", models.UUIDField()),
@@ -275,7 +334,15 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="UploadPart",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
                 ("organization_id", models.UUIDField()),
                 ("number", models.IntegerField()),
                 ("size", models.BigIntegerField()),
@@ -296,12 +363,16 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="file",
-            index=models.Index(fields=["organization", "owner", "-id"], name="files_owner"),
+            index=models.Index(
+                fields=["organization", "owner", "-id"], name="files_owner"
+            ),
         ),
         migrations.AddIndex(
             model_name="file",
             index=models.Index(
-                condition=models.Q(models.Q(("sha256", ""), _negated=True), ("deleted_at", None)),
+                condition=models.Q(
+                    models.Q(("sha256", ""), _negated=True), ("deleted_at", None)
+                ),
                 fields=["organization", "owner", "sha256"],
                 name="files_owner_content",
             ),
@@ -309,7 +380,9 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name="file",
             index=models.Index(
-                condition=models.Q(("state", "uploading")), fields=["upload_expires_at"], name="files_uploading"
+                condition=models.Q(("state", "uploading")),
+                fields=["upload_expires_at"],
+                name="files_uploading",
             ),
         ),
         migrations.AddIndex(
@@ -322,14 +395,19 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="file",
-            constraint=models.CheckConstraint(condition=models.Q(("size__gte", 0)), name="files_size_positive"),
+            constraint=models.CheckConstraint(
+                condition=models.Q(("size__gte", 0)), name="files_size_positive"
+            ),
         ),
         migrations.AddConstraint(
             model_name="file",
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(("deleted_at__isnull", False), ("state", "deleted")),
-                    models.Q(models.Q(("state", "deleted"), _negated=True), ("deleted_at", None)),
+                    models.Q(
+                        models.Q(("state", "deleted"), _negated=True),
+                        ("deleted_at", None),
+                    ),
                     _connector="OR",
                 ),
                 name="files_deleted_has_time",
@@ -337,34 +415,53 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="filestage",
-            index=models.Index(condition=models.Q(("state", "pending")), fields=["due_at"], name="files_stage_due"),
+            index=models.Index(
+                condition=models.Q(("state", "pending")),
+                fields=["due_at"],
+                name="files_stage_due",
+            ),
         ),
         migrations.AddIndex(
             model_name="filestage",
             index=models.Index(
-                condition=models.Q(("state", "running")), fields=["lease_until"], name="files_stage_lease"
+                condition=models.Q(("state", "running")),
+                fields=["lease_until"],
+                name="files_stage_lease",
             ),
         ),
         migrations.AddConstraint(
             model_name="filestage",
-            constraint=models.UniqueConstraint(fields=("file", "name"), name="files_stage_once"),
+            constraint=models.UniqueConstraint(
+                fields=("file", "name"), name="files_stage_once"
+            ),
         ),
         migrations.AddIndex(
             model_name="page",
-            index=models.Index(condition=models.Q(("state", "ocr")), fields=["lease_until"], name="files_page_ocr"),
+            index=models.Index(
+                condition=models.Q(("state", "ocr")),
+                fields=["lease_until"],
+                name="files_page_ocr",
+            ),
         ),
         migrations.AddConstraint(
             model_name="page",
-            constraint=models.UniqueConstraint(fields=("file", "number"), name="files_page_once"),
-        ),
-        migrations.AddIndex(
-            model_name="passage",
-            index=models.Index(fields=["organization_id", "owner_id", "file"], name="files_passage_scope"),
+            constraint=models.UniqueConstraint(
+                fields=("file", "number"), name="files_page_once"
+            ),
         ),
         migrations.AddIndex(
             model_name="passage",
             index=models.Index(
-                condition=models.Q(("embedding", None)), fields=["file"], name="files_passage_unembedded"
+                fields=["organization_id", "owner_id", "file"],
+                name="files_passage_scope",
+            ),
+        ),
+        migrations.AddIndex(
+            model_name="passage",
+            index=models.Index(
+                condition=models.Q(("embedding", None)),
+                fields=["file"],
+                name="files_passage_unembedded",
             ),
         ),
         migrations.AddIndex(
@@ -372,7 +469,8 @@ class Migration(migrations.Migration):
             index=pgvector.django.indexes.HnswIndex(
                 django.contrib.postgres.indexes.OpClass(
                     django.db.models.functions.comparison.Cast(
-                        "embedding", pgvector.django.halfvec.HalfVectorField(dimensions=384)
+                        "embedding",
+                        pgvector.django.halfvec.HalfVectorField(dimensions=384),
                     ),
                     name="halfvec_cosine_ops",
                 ),
@@ -383,16 +481,22 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="passage",
-            constraint=models.UniqueConstraint(fields=("file", "page_number", "ordinal"), name="files_passage_once"),
+            constraint=models.UniqueConstraint(
+                fields=("file", "page_number", "ordinal"), name="files_passage_once"
+            ),
         ),
         migrations.AddIndex(
             model_name="posting",
             index=models.Index(
-                fields=["organization_id", "lexeme", "file_id"], include=("passage", "tf"), name="files_posting_lookup"
+                fields=["organization_id", "lexeme", "file_id"],
+                include=("passage", "tf"),
+                name="files_posting_lookup",
             ),
         ),
         migrations.AddConstraint(
             model_name="uploadpart",
-            constraint=models.UniqueConstraint(fields=("file", "number"), name="files_part_once"),
+            constraint=models.UniqueConstraint(
+                fields=("file", "number"), name="files_part_once"
+            ),
         ),
     ]
