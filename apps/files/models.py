@@ -80,18 +80,12 @@ class File(models.Model):
     size = models.BigIntegerField()
     content_type = models.CharField(max_length=255)
     kind = models.CharField(max_length=16)
-    state = models.CharField(
-        max_length=16, choices=FileState, default=FileState.UPLOADING
-    )
-    stage = models.CharField(
-        max_length=16, choices=StageName, null=True, default=StageName.UPLOAD
-    )
+    state = models.CharField(max_length=16, choices=FileState, default=FileState.UPLOADING)
+    stage = models.CharField(max_length=16, choices=StageName, null=True, default=StageName.UPLOAD)
     page_count = models.IntegerField(null=True)
     pages_ready = models.IntegerField(default=0)
     pages_failed = ArrayField(models.IntegerField(), default=list)
-    searchable = models.CharField(
-        max_length=8, choices=Searchable, default=Searchable.NONE
-    )
+    searchable = models.CharField(max_length=8, choices=Searchable, default=Searchable.NONE)
     error_code = models.CharField(max_length=40, blank=True, default="")
     error_message = models.CharField(max_length=500, blank=True, default="")
     scanner = models.CharField(max_length=16, blank=True, default="")
@@ -128,9 +122,7 @@ class File(models.Model):
             ),
         ]
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.CheckConstraint(
-                condition=models.Q(size__gte=0), name="files_size_positive"
-            ),
+            models.CheckConstraint(condition=models.Q(size__gte=0), name="files_size_positive"),
             models.CheckConstraint(
                 condition=models.Q(state=FileState.DELETED, deleted_at__isnull=False)
                 | (~models.Q(state=FileState.DELETED) & models.Q(deleted_at=None)),
@@ -142,9 +134,7 @@ class File(models.Model):
 class UploadPart(models.Model):
     """One part of an upload: its planned size, and the tag that storage gave it once it was received."""
 
-    file = models.ForeignKey(
-        File, on_delete=models.CASCADE, related_name="parts", db_index=False
-    )
+    file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="parts", db_index=False)
     organization_id = models.UUIDField()
     number = models.IntegerField()
     size = models.BigIntegerField()
@@ -164,14 +154,10 @@ class FileStage(models.Model):
     may write nothing. A `pending` stage is due at `due_at`; a `running` one is stale after `lease_until`.
     """
 
-    file = models.ForeignKey(
-        File, on_delete=models.CASCADE, related_name="stages", db_index=False
-    )
+    file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="stages", db_index=False)
     organization_id = models.UUIDField()
     name = models.CharField(max_length=16, choices=StageName)
-    state = models.CharField(
-        max_length=16, choices=StageState, default=StageState.PENDING
-    )
+    state = models.CharField(max_length=16, choices=StageState, default=StageState.PENDING)
     attempt = models.IntegerField(default=0)
     failures = models.IntegerField(default=0)
     due_at = models.DateTimeField(null=True)
@@ -204,13 +190,11 @@ class Page(models.Model):
     """One page as it was read. It exists once its content is known; the pages before that are `pending`.
 
     `elements` is `[{"category", "text", "box"?, "level"?, "lines"?}]` (`extraction.types.Element.as_json`), boxes
-    as fractions of the page.
+    as fractions of the page; `headings` is the path `[[level, text]]` in force where the page begins.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    file = models.ForeignKey(
-        File, on_delete=models.CASCADE, related_name="pages", db_index=False
-    )
+    file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="pages", db_index=False)
     organization_id = models.UUIDField()
     number = models.IntegerField()
     state = models.CharField(max_length=8, choices=PageState, default=PageState.PENDING)
@@ -221,9 +205,6 @@ class Page(models.Model):
     elements = models.JSONField(default=list)
     headings = models.JSONField(default=list)
     confidence = models.FloatField(null=True)
-    headings = models.JSONField(
-        default=list
-    )  # [[level, text]]: the heading path in force where the page begins
     error_code = models.CharField(max_length=40, blank=True, default="")
     error_message = models.CharField(max_length=500, blank=True, default="")
     indexed_at = models.DateTimeField(null=True)
@@ -255,9 +236,7 @@ class Passage(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     organization_id = models.UUIDField()
     owner_id = models.UUIDField()
-    file = models.ForeignKey(
-        File, on_delete=models.CASCADE, related_name="passages", db_index=False
-    )
+    file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="passages", db_index=False)
     page_number = models.IntegerField()
     ordinal = models.IntegerField()
     heading = models.TextField(blank=True, default="")
@@ -272,9 +251,7 @@ class Passage(models.Model):
     class Meta:
         db_table = "files_passage"
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(
-                fields=["file", "page_number", "ordinal"], name="files_passage_once"
-            ),
+            models.UniqueConstraint(fields=["file", "page_number", "ordinal"], name="files_passage_once"),
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(

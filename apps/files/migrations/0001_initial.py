@@ -230,7 +230,6 @@ class Migration(migrations.Migration):
                 ("elements", models.JSONField(default=list)),
                 ("headings", models.JSONField(default=list)),
                 ("confidence", models.FloatField(null=True)),
-                ("headings", models.JSONField(default=list)),
                 ("error_code", models.CharField(blank=True, default="", max_length=40)),
                 (
                     "error_message",
@@ -363,16 +362,12 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="file",
-            index=models.Index(
-                fields=["organization", "owner", "-id"], name="files_owner"
-            ),
+            index=models.Index(fields=["organization", "owner", "-id"], name="files_owner"),
         ),
         migrations.AddIndex(
             model_name="file",
             index=models.Index(
-                condition=models.Q(
-                    models.Q(("sha256", ""), _negated=True), ("deleted_at", None)
-                ),
+                condition=models.Q(models.Q(("sha256", ""), _negated=True), ("deleted_at", None)),
                 fields=["organization", "owner", "sha256"],
                 name="files_owner_content",
             ),
@@ -395,9 +390,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="file",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("size__gte", 0)), name="files_size_positive"
-            ),
+            constraint=models.CheckConstraint(condition=models.Q(("size__gte", 0)), name="files_size_positive"),
         ),
         migrations.AddConstraint(
             model_name="file",
@@ -431,9 +424,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="filestage",
-            constraint=models.UniqueConstraint(
-                fields=("file", "name"), name="files_stage_once"
-            ),
+            constraint=models.UniqueConstraint(fields=("file", "name"), name="files_stage_once"),
         ),
         migrations.AddIndex(
             model_name="page",
@@ -445,9 +436,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="page",
-            constraint=models.UniqueConstraint(
-                fields=("file", "number"), name="files_page_once"
-            ),
+            constraint=models.UniqueConstraint(fields=("file", "number"), name="files_page_once"),
         ),
         migrations.AddIndex(
             model_name="passage",
@@ -481,9 +470,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="passage",
-            constraint=models.UniqueConstraint(
-                fields=("file", "page_number", "ordinal"), name="files_passage_once"
-            ),
+            constraint=models.UniqueConstraint(fields=("file", "page_number", "ordinal"), name="files_passage_once"),
         ),
         migrations.AddIndex(
             model_name="posting",
@@ -495,8 +482,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="uploadpart",
-            constraint=models.UniqueConstraint(
-                fields=("file", "number"), name="files_part_once"
-            ),
+            constraint=models.UniqueConstraint(fields=("file", "number"), name="files_part_once"),
         ),
     ]
