@@ -77,7 +77,7 @@ export class LiveRuns {
       onStatus: (status) => run.store.set((old) => ({ ...old, status })),
       onGone: (message) => this.#ended(runId, run, message),
       onRefused: (error) => {
-        this.#stop(runId, run)
+        run.store.set({ view: run.next, status: 'ended' })
         this.handlers.onRefused(runId, error)
       },
     })
@@ -106,8 +106,9 @@ export class LiveRuns {
   #ended(runId: Id, run: Watched, message: Message | null): void {
     run.frame?.()
     run.frame = null
+    run.handle?.close()
+    // The view stays for those who watch, until the stored message takes its place.
     run.store.set({ view: run.next, status: 'ended' })
-    this.#stop(runId, run)
     this.handlers.onEnd(runId, message, run.next)
   }
 

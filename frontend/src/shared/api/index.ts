@@ -3,3 +3,4 @@ export { ApiError, NetworkError, csrfToken, describeError, request, toApiError }
 export type { RequestOptions } from './client'
 export { clearResources, invalidate, patchResource, useResource } from './resource'
 export type { Resource } from './resource'
+export { emitNotification, emitSync, onNotification, onSync } from './bus'

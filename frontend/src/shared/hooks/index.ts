@@ -1,3 +1,8 @@
+export { newId } from './ids'
+export { Link, currentPath, navigate, usePath } from './router'
+export { isBoolean, isString, onStored, readStored, storedKeys, writeStored } from './storage'
 export { createStore, useStore } from './store'
 export type { Store } from './store'
+export { isMac, useHotkeys } from './useHotkeys'
 export { NARROW, useMediaQuery } from './useMediaQuery'
+export { useOnline } from './useOnline'

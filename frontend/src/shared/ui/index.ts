@@ -1,3 +1,4 @@
+export { announce } from './announce'
 export { Button, IconButton } from './Button'
 export type { ButtonProps, IconButtonProps } from './Button'
 export { cx } from './cx'
