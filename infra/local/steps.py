@@ -129,9 +129,7 @@ def explain(name: str, code: int, tail: Sequence[str], log: Path) -> str:
     text = "\n".join(tail).lower()
     advice = [hint for words, hint in HINTS if any(word in text for word in words)]
     shown = [f"      {line}" for line in tail[-12:]]
-    return "\n".join(
-        [f"{name} failed with exit code {code}:", *shown, *advice, f"The whole output is in {log}."]
-    )
+    return "\n".join([f"{name} failed with exit code {code}:", *shown, *advice, f"The whole output is in {log}."])
 
 
 def skipped(name: str, detail: str = "") -> None:
