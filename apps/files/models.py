@@ -152,6 +152,7 @@ class FileStage(models.Model):
 
     `attempt` is the fencing token of whoever holds the lease: a worker whose attempt is no longer this one
     may write nothing. A `pending` stage is due at `due_at`; a `running` one is stale after `lease_until`.
+    `hinted_at` is when a message was last sent for it, so that a sweeper does not send one each time it looks.
     """
 
     file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="stages", db_index=False)
@@ -162,6 +163,7 @@ class FileStage(models.Model):
     failures = models.IntegerField(default=0)
     due_at = models.DateTimeField(null=True)
     lease_until = models.DateTimeField(null=True)
+    hinted_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     error_code = models.CharField(max_length=40, blank=True, default="")

@@ -175,6 +175,7 @@ class Migration(migrations.Migration):
                 ("failures", models.IntegerField(default=0)),
                 ("due_at", models.DateTimeField(null=True)),
                 ("lease_until", models.DateTimeField(null=True)),
+                ("hinted_at", models.DateTimeField(null=True)),
                 ("started_at", models.DateTimeField(null=True)),
                 ("finished_at", models.DateTimeField(null=True)),
                 ("error_code", models.CharField(blank=True, default="", max_length=40)),
