@@ -30,9 +30,7 @@ class Organization(models.Model):
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     name = models.CharField(max_length=120)
-    tier = models.CharField(
-        max_length=16, choices=_choices(Tier), default=Tier.FREE.value
-    )
+    tier = models.CharField(max_length=16, choices=_choices(Tier), default=Tier.FREE.value)
     personal = models.BooleanField(default=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -60,12 +58,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
     email = models.EmailField(max_length=254, unique=True)
     name = models.CharField(max_length=120, blank=True)
-    is_staff = models.BooleanField(
-        "operator", default=False, help_text="May open the console."
-    )
-    is_active = models.BooleanField(
-        "active", default=True, help_text="Unset to lock the account and its keys out."
-    )
+    is_staff = models.BooleanField("operator", default=False, help_text="May open the console.")
+    is_active = models.BooleanField("active", default=True, help_text="Unset to lock the account and its keys out.")
     organization = models.ForeignKey(
         Organization,
         on_delete=models.PROTECT,
@@ -83,9 +77,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     class Meta:
         ordering = ("id",)
         constraints: ClassVar[list[Any]] = [
-            models.CheckConstraint(
-                condition=models.Q(email=Lower("email")), name="user_email_lower_case"
-            ),
+            models.CheckConstraint(condition=models.Q(email=Lower("email")), name="user_email_lower_case"),
         ]
 
     def __str__(self) -> str:
@@ -102,21 +94,15 @@ class Membership(models.Model):
     """A person's role in an organization."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    organization = models.ForeignKey(
-        Organization, on_delete=models.CASCADE, related_name="memberships"
-    )
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="memberships")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
-    role = models.CharField(
-        max_length=16, choices=_choices(Role), default=Role.MEMBER.value
-    )
+    role = models.CharField(max_length=16, choices=_choices(Role), default=Role.MEMBER.value)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
         ordering = ("id",)
         constraints: ClassVar[list[Any]] = [
-            models.UniqueConstraint(
-                fields=("organization", "user"), name="membership_once"
-            ),
+            models.UniqueConstraint(fields=("organization", "user"), name="membership_once"),
         ]
 
     def __str__(self) -> str:
@@ -131,16 +117,12 @@ class ApiKey(models.Model):
     """A key to act as its owner in one organization. Only its digest is kept; the key itself is shown once."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    organization = models.ForeignKey(
-        Organization, on_delete=models.CASCADE, related_name="api_keys"
-    )
+    organization = models.ForeignKey(Organization, on_delete=models.CASCADE, related_name="api_keys")
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_keys")
     name = models.CharField(max_length=120)
     prefix = models.CharField(max_length=16, editable=False)
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
-    scopes = ArrayField(
-        models.CharField(max_length=32, choices=_choices(Scope)), default=_full_scope
-    )
+    scopes = ArrayField(models.CharField(max_length=32, choices=_choices(Scope)), default=_full_scope)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -183,14 +165,10 @@ class UsageEntry(models.Model):
         ordering = ("-id",)
         verbose_name_plural = "usage entries"
         constraints: ClassVar[list[Any]] = [
-            models.UniqueConstraint(
-                fields=("kind", "subject_id"), name="usage_once_a_subject"
-            ),
+            models.UniqueConstraint(fields=("kind", "subject_id"), name="usage_once_a_subject"),
         ]
         indexes: ClassVar[list[models.Index]] = [
-            models.Index(
-                fields=("organization_id", "created_at"), name="usage_by_organization"
-            ),
+            models.Index(fields=("organization_id", "created_at"), name="usage_by_organization"),
             models.Index(fields=("user_id", "created_at"), name="usage_by_user"),
         ]
 

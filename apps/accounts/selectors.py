@@ -39,9 +39,7 @@ def key_info(key: ApiKey) -> KeyInfo:
 
 def list_keys(actor: Actor) -> tuple[KeyInfo, ...]:
     """The actor's keys that were not revoked (expired ones included), newest first; bounded by their limit."""
-    keys = ApiKey.objects.filter(
-        organization_id=actor.organization_id, user_id=actor.user_id, revoked_at=None
-    )
+    keys = ApiKey.objects.filter(organization_id=actor.organization_id, user_id=actor.user_id, revoked_at=None)
     return tuple(key_info(key) for key in keys)
 
 

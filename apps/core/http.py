@@ -90,7 +90,14 @@ def _http_error(status: int, code: str) -> type[errors.AppError]:
 
 
 def _fields(detail: Any) -> Mapping[str, Any]:
-    return detail if isinstance(detail, Mapping) else {"non_field_errors": detail}
+    """DRF's details with text keys throughout (it numbers the items of a list)."""
+    return _with_text_keys(detail) if isinstance(detail, Mapping) else {"non_field_errors": detail}
+
+
+def _with_text_keys(detail: Any) -> Any:
+    if isinstance(detail, Mapping):
+        return {str(key): _with_text_keys(value) for key, value in detail.items()}
+    return detail
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response | None:

@@ -37,6 +37,9 @@ class RequestIdMiddleware:
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             response = self.get_response(request)
         response.headers["x-request-id"] = request_id
+        if response.status_code == 429:
+            # Ours say how long; allauth's limits do not, and most of them last a minute.
+            response.headers.setdefault("Retry-After", "60")
         return response
 
 

@@ -37,9 +37,7 @@ def access_user_actor(user: User) -> Actor | None:
     )
     if row is None:
         return None
-    return Actor(
-        user.pk, user.organization_id, Role(row[0]), Tier(row[1]), user.is_staff
-    )
+    return Actor(user.pk, user.organization_id, Role(row[0]), Tier(row[1]), user.is_staff)
 
 
 def access_session_actor(session_key: str) -> Actor | None:
@@ -54,9 +52,7 @@ def access_key_actor(secret: str) -> tuple[Actor, ApiKey] | None:
     """The actor of an API key, with the key's row and its user: one indexed query by digest."""
     if not secret.startswith(KEY_START) or len(secret) > _KEY_MAX_CHARS:
         return None
-    role = Membership.objects.filter(
-        user_id=OuterRef("user_id"), organization_id=OuterRef("organization_id")
-    )
+    role = Membership.objects.filter(user_id=OuterRef("user_id"), organization_id=OuterRef("organization_id"))
     key = (
         ApiKey.objects.select_related("user", "organization")
         .annotate(role=Subquery(role.values("role")[:1]))

@@ -43,9 +43,7 @@ def actor_of(request: Request | HttpRequest) -> Actor:
     return actor
 
 
-async def actor_of_scope(
-    scope: Mapping[str, Any], *, needs: Scope = Scope.FULL
-) -> Actor | None:
+async def actor_of_scope(scope: Mapping[str, Any], *, needs: Scope = Scope.FULL) -> Actor | None:
     """The actor behind an ASGI scope, from a Bearer key or the session cookie; None when there is none.
 
     A browser sends its cookie with whatever page asks it to, so a cookie counts only for reads (GET, HEAD),
@@ -55,11 +53,7 @@ async def actor_of_scope(
     authorization: bytes = headers.get(b"authorization", b"")
     if authorization:
         kind, _, secret = authorization.decode("latin-1").partition(" ")
-        return (
-            await _actor_of_key(secret.strip(), needs)
-            if kind.lower() == "bearer"
-            else None
-        )
+        return await _actor_of_key(secret.strip(), needs) if kind.lower() == "bearer" else None
     if scope["type"] == "websocket":
         if not origin_is_ours(headers):
             return None
@@ -74,9 +68,7 @@ def origin_is_ours(headers: Mapping[bytes, bytes]) -> bool:
     """Whether the Origin header names this server: its own host, or an origin that the settings trust."""
     origin = headers.get(b"origin", b"").decode("latin-1")
     host = headers.get(b"host", b"").decode("latin-1")
-    return bool(origin) and (
-        urlsplit(origin).netloc == host or origin in settings.CSRF_TRUSTED_ORIGINS
-    )
+    return bool(origin) and (urlsplit(origin).netloc == host or origin in settings.CSRF_TRUSTED_ORIGINS)
 
 
 def forget_session(session_key: str) -> None:

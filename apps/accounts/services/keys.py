@@ -34,13 +34,9 @@ def create_key(
     now = timezone.now()
     with transaction.atomic():
         user = access_user(actor, lock=True)
-        live = ApiKey.objects.filter(
-            organization_id=actor.organization_id, user=user, revoked_at=None
-        )
+        live = ApiKey.objects.filter(organization_id=actor.organization_id, user=user, revoked_at=None)
         if live.count() >= KEYS_PER_USER:
-            raise Conflict(
-                f"You have {KEYS_PER_USER} keys. Revoke one that is no longer used first."
-            )
+            raise Conflict(f"You have {KEYS_PER_USER} keys. Revoke one that is no longer used first.")
         key = ApiKey.objects.create(
             organization_id=actor.organization_id,
             user=user,
@@ -49,9 +45,7 @@ def create_key(
             digest=key_digest(secret),
             scopes=[scope.value for scope in scopes],
             created_at=now,
-            expires_at=None
-            if expires_in_days is None
-            else now + timedelta(days=expires_in_days),
+            expires_at=None if expires_in_days is None else now + timedelta(days=expires_in_days),
         )
     return NewKey(key_info(key), secret)
 
@@ -68,6 +62,6 @@ def revoke_key(actor: Actor, key_id: UUID) -> bytes:
 def touch_key(key_id: UUID, *, at: datetime | None = None) -> None:
     """Note that a key was used; writes at most once a minute, whatever the number of processes."""
     now = at or timezone.now()
-    ApiKey.objects.filter(pk=key_id).filter(
-        Q(last_used_at=None) | Q(last_used_at__lt=now - USE_RECORDED_EVERY)
-    ).update(last_used_at=now)
+    ApiKey.objects.filter(pk=key_id).filter(Q(last_used_at=None) | Q(last_used_at__lt=now - USE_RECORDED_EVERY)).update(
+        last_used_at=now
+    )

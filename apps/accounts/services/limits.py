@@ -54,7 +54,7 @@ def check_rate(actor: Actor, kind: Kind) -> Allowance:
     capacity: int = settings.RUNS_PER_USER_PER_MINUTE
     key = f"rate:{kind}:{actor.organization_id}:{actor.user_id}"
     try:
-        allowed, remaining, wait_ms = valkey().eval(_TAKE, 1, key, capacity)  # type: ignore[misc]
+        allowed, remaining, wait_ms = valkey().eval(_TAKE, 1, key, capacity)
     except redis.RedisError as error:
         # Open, not closed: the limit protects the replicas, which refuse on their own when full, while
         # refusing everybody because a cache restarts would be an outage of our own making.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -41,17 +43,11 @@ def create_account(
         if not by_operator and not signup_is_open():
             raise PermissionDenied(SIGNUP_CLOSED)
         if User.objects.filter(email=user.email).exists():
-            raise Conflict(
-                "An account with this e-mail address exists already. Sign in instead."
-            )
+            raise Conflict("An account with this e-mail address exists already. Sign in instead.")
         user.is_staff = user.is_superuser = not has_accounts()
-        user.organization = Organization.objects.create(
-            name=user.get_short_name()[:120], personal=True
-        )
+        user.organization = Organization.objects.create(name=user.get_short_name()[:120], personal=True)
         user.save(force_insert=True)
-        Membership.objects.create(
-            organization=user.organization, user=user, role=Role.OWNER.value
-        )
+        Membership.objects.create(organization=user.organization, user=user, role=Role.OWNER.value)
     return user
 
 
@@ -66,23 +62,19 @@ def rename_account(actor: Actor, *, name: str) -> None:
 def _lock_signup() -> None:
     """One sign-up at a time, so that of two simultaneous first ones exactly one finds no account before it."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_advisory_xact_lock(hashtextextended('accounts.signup', 0))"
-        )
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended('accounts.signup', 0))")
 
 
 def _validate(user: User, password: str) -> None:
+    checks: dict[str, Callable[[], None]] = {
+        "email": lambda: validate_email(user.email),
+        "password": lambda: validate_password(password, user),
+    }
     fields: dict[str, list[str]] = {}
-    for field, check in (
-        ("email", lambda: validate_email(user.email)),
-        ("password", lambda: validate_password(password, user)),
-    ):
+    for field, check in checks.items():
         try:
             check()
         except ValidationError as error:
             fields[field] = list(error.messages)
     if fields:
-        raise Invalid(
-            " ".join(message for messages in fields.values() for message in messages),
-            fields=fields,
-        )
+        raise Invalid(" ".join(message for messages in fields.values() for message in messages), fields=fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -94,9 +95,12 @@ def _database(url: str) -> dict[str, Any]:
 
 DATABASES = {"default": _database(_env.database_url)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
-CHANNEL_LAYERS = {
-    "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
+CACHES = {
+    "default": {
+        "BACKEND": "apps.core.cache.TolerantRedisCache",
+        "LOCATION": REDIS_URL,
+        "OPTIONS": {"socket_timeout": 1.0, "socket_connect_timeout": 1.0},
+    }
 }
 
 AUTH_USER_MODEL = "accounts.User"
@@ -108,6 +112,48 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher"]
 SIGNUP_POLICY = _env.signup
+BOOTSTRAP_PASSWORD = _env.bootstrap_password
+
+# Signing in: by e-mail address, through allauth's JSON API. Addresses are not verified by default, because a
+# self-hosted server often has no mail; see PARLEY_EMAIL_URL.
+LOGIN_URL = "/sign-in"
+ACCOUNT_ADAPTER = "apps.accounts.api.adapter.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Parley] "
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_RATE_LIMITS: dict[str, str] | bool = {
+    "signup": "10/m/ip,100/d/ip",
+    "login": "30/m/ip",
+    "login_failed": "10/m/ip,5/5m/key",
+    "reset_password": "10/m/ip,3/10m/key",
+    "change_password": "5/m/user",
+    "reauthenticate": "10/m/user",
+}
+ALLAUTH_TRUSTED_PROXY_COUNT = _env.trusted_proxies
+HEADLESS_ONLY = True
+HEADLESS_CLIENTS = ("browser",)
+HEADLESS_FRONTEND_URLS = {
+    "account_signup": f"{PUBLIC_URL}/sign-up",
+    "account_reset_password": f"{PUBLIC_URL}/sign-in",
+    "account_reset_password_from_key": f"{PUBLIC_URL}/reset-password/{{key}}",
+    "account_confirm_email": f"{PUBLIC_URL}/confirm-email/{{key}}",
+}
+
+# smtp://user:password@host:587 (STARTTLS, except on this machine) or smtps://…:465.
+_mail = urlsplit(_env.email_url)
+MAIL_CONFIGURED = bool(_env.email_url)
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if MAIL_CONFIGURED else 'dummy'}.EmailBackend"
+EMAIL_HOST = _mail.hostname or "127.0.0.1"
+EMAIL_PORT = _mail.port or (465 if _mail.scheme == "smtps" else 587)
+EMAIL_HOST_USER = unquote(_mail.username or "")
+EMAIL_HOST_PASSWORD = unquote(_mail.password or "")
+EMAIL_USE_SSL = _mail.scheme == "smtps"
+EMAIL_USE_TLS = _mail.scheme == "smtp" and EMAIL_HOST not in ("127.0.0.1", "localhost")
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = SERVER_EMAIL = _env.email_from or f"Parley <no-reply@{urlsplit(PUBLIC_URL).hostname}>"
 
 SESSION_ENGINE = "django.contrib.sessions.backends.db"
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -153,7 +199,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
 
 STATIC_URL = "/static/"
-STATIC_ROOT = REPOSITORY / "build" / "static"
+STATIC_ROOT: Path | None = REPOSITORY / "build" / "static"
 FRONTEND_DIST = REPOSITORY / "frontend" / "dist"
 STATICFILES_DIRS = [("app", FRONTEND_DIST)] if FRONTEND_DIST.exists() else []
 WHITENOISE_USE_FINDERS = True
@@ -184,11 +230,15 @@ FILES_PER_OWNER = 1_000
 MESSAGE_MAX_CHARS = 200_000
 RUN_LEASE_S = 2.0
 RUN_FLUSH_S = 0.025
-RUN_CHECKPOINT_S = 1.0
-RUN_CHECKPOINT_TOKENS = 64
+RUN_CHECKPOINT_S = 0.5
 RUN_LOG_TTL_S = 3_600
+RUN_LOG_LINGER_S = 300
+RUN_HEARTBEAT_S = 15.0
 RUN_DEADLINE_S = 900
 RUN_MAX_OUTPUT_TOKENS = 1_024
+RUN_NO_REPLICA_S = 60
+RUN_PASSAGES = 6
+RUNS_PER_RUNNER = 512
 RUNS_PER_USER = 8
 RUNS_PER_USER_PER_MINUTE = 60
 RUN_QUEUE_PER_SLOT = 4
