@@ -35,14 +35,12 @@ export class BlockStream {
 
   /** Blocks of `text`. Any text may follow any other; a continuation of the previous one is cheap. */
   update(text: string, streaming: boolean): Blocks {
-    const source = normalizeNewlines(text)
-    if (source.length > MAX_LENGTH) return { groups: [[{ type: 'plain', raw: source, text: source }]], linksKey: '' }
-    return streaming ? this.grow(source) : this.complete(source)
+    if (text.length > MAX_LENGTH) return { groups: [[{ type: 'plain', raw: text, text }]], linksKey: '' }
+    return streaming ? this.grow(text) : this.complete(normalizeNewlines(text))
   }
 
-  private grow(source: string): Blocks {
-    if (!source.startsWith(this.stableText)) this.reset()
-    const tail = source.slice(this.stableText.length)
+  private grow(text: string): Blocks {
+    const tail = this.tailOf(text)
     const { tokens, links } = lex(heal(tail), this.links)
     const count = countStable(tokens, tail)
     for (const token of tokens.slice(0, count)) this.keep(token)
@@ -52,6 +50,16 @@ export class BlockStream {
       groups: [...this.full, ...inGroups([...this.partial, ...open.filter((token) => !isBlank(token))])],
       linksKey: keyOf(links),
     }
+  }
+
+  /** What follows the kept blocks; everything when the text is another one. */
+  private tailOf(text: string): string {
+    // Comparing two flat strings is a memcmp; startsWith goes letter by letter.
+    const rest = text.slice(0, this.stableText.length) === this.stableText ? text.slice(this.stableText.length) : null
+    if (rest !== null && !rest.includes('\r')) return rest
+    const source = normalizeNewlines(text)
+    if (!source.startsWith(this.stableText)) this.reset()
+    return source.slice(this.stableText.length)
   }
 
   private complete(source: string): Blocks {

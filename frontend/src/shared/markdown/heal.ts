@@ -16,13 +16,10 @@ export function heal(tail: string): string {
   if (fence) return healFence(tail, fence)
   const lineStart = tail.lastIndexOf('\n') + 1
   const line = tail.slice(lineStart)
-  if (ONLY_MARKS.test(line)) {
-    // A blank last line ends nothing by itself; emphasis on the line above may still be open.
-    const above = tail.slice(0, lineStart)
-    if (line.trim() !== '' || above.endsWith('\n\n') || above.trim() === '') return healTable(above)
-    return healTable(healText(above.trimEnd()))
-  }
-  return healTable(healText(tail))
+  if (!ONLY_MARKS.test(line)) return healTable(healText(tail))
+  const above = tail.slice(0, lineStart)
+  // After a blank line the paragraph above is finished; else it may go on and its emphasis may still be open.
+  return above.trim() === '' || /\n[ \t]*\n$/.test(above) ? above : healTable(healText(above.trimEnd()))
 }
 
 interface Fence {
@@ -30,7 +27,6 @@ interface Fence {
   /** Where the line of the opening fence begins and where its info string does. */
   line: number
   info: number
-  closed: boolean
 }
 
 /** The code fence that is open at the end of the text, if any. */
@@ -45,7 +41,7 @@ function openFence(text: string): Fence | null {
     if (open) {
       if (mark.startsWith(open.mark) && rest.trim() === '') open = null
     } else if (mark && !(mark.startsWith('`') && rest.includes('`'))) {
-      open = { mark, line: at, info: at + line.length - rest.length, closed: false }
+      open = { mark, line: at, info: at + line.length - rest.length }
     }
     at += line.length + 1
   }
@@ -112,7 +108,7 @@ function healText(text: string): string {
 class InlineHealer {
   private at = 0
   private readonly stack: Open[] = []
-  private brackets: number[] = []
+  private readonly brackets: number[] = []
   private result: string | null = null
 
   constructor(private text: string) {}
@@ -143,8 +139,14 @@ class InlineHealer {
       body = body.slice(0, last.at)
       open.pop()
     }
-    if (open.length === 0) return body
-    return body.trimEnd() + open.toReversed().map((mark) => mark.mark).join('')
+    const closed = open.length === 0 ? body : body.trimEnd() + open.toReversed().map((mark) => mark.mark).join('')
+    const bracket = this.brackets.findLast((at) => at < body.length)
+    return bracket !== undefined && this.looksLikeLink(bracket) ? closed.slice(0, bracket) + closed.slice(bracket + 1) : closed
+  }
+
+  /** "[the words of a li": most brackets that begin a word become links, whose brackets are never shown. */
+  private looksLikeLink(at: number): boolean {
+    return /^[\p{L}*_`]/u.test(this.text.slice(at + 1)) && !/[\p{L}\p{N}\])]/u.test(this.text[at - 1] ?? ' ')
   }
 
   private escape(): void {
@@ -222,8 +224,10 @@ class InlineHealer {
     const position = this.at
     this.at += run.length
     if (char === '~' && run.length !== 2) return
-    if (char === '_' && /[\p{L}\p{N}]/u.test(before) && /[\p{L}\p{N}]/u.test(after)) return
     const last = this.stack.at(-1)
+    // snake_case, 2*3: inside a word these marks are nearly always meant as they are.
+    const inWord = /[\p{L}\p{N}]/u.test(before) && /[\p{L}\p{N}]/u.test(after)
+    if (inWord && (char === '_' || !last?.mark.startsWith(char))) return
     if (!/\s/.test(before) && last?.mark.startsWith(char)) this.endEmphasis(run.length)
     else if (!/\s/.test(after) || this.at === this.text.length) this.stack.push({ mark: run.slice(0, 3), at: position })
   }
@@ -251,5 +255,5 @@ function holdBack(text: string, brackets: readonly number[]): string {
     if (text[open - 1] === '!') return text.slice(0, open - 1)
     if (/^[\d\s,;]*$/.test(inside)) return text.slice(0, open)
   }
-  return text.replace(/(?:!|<\/?(?:b(?:r\s*\/?)?)?|&[a-z#][a-z0-9]{0,6}|&#?)$/i, '')
+  return text.replace(/(?:<\/?(?:b(?:r\s*\/?)?)?|&[a-z#][a-z0-9]{0,6}|&#?)$/i, '')
 }

@@ -135,7 +135,8 @@ export interface Lexed {
 
 /**
  * `known` are link definitions that stand earlier in the text. Never throws: a text that is nested too deeply for the
- * lexer becomes one plain token. The raw texts of the tokens add up to `source`, which must be without carriage returns.
+ * lexer becomes one plain token. The raw texts of the tokens add up to `source` but for newlines at its end; `source` must
+ * be without carriage returns.
  */
 export function lex(source: string, known: Links = {}): Lexed {
   const lexer = new Lexer(marked.defaults)

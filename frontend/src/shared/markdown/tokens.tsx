@@ -1,0 +1,219 @@
+/**
+ * Tokens to elements. A closed list: a token of any other kind shows its source as text. Blocks are memoised by their raw
+ * text, as the lexer makes new objects for the open end of a growing answer.
+ */
+import { createElement, memo, type ReactNode } from 'react'
+import type { Token, Tokens } from 'marked'
+import { IconImage } from '@/shared/ui/icons'
+import { CiteChips } from './CiteChip'
+import { CodeBlock } from './CodeBlock'
+import { decodeEntities } from './entities'
+import type { CiteToken, MathToken } from './lexer'
+import styles from './markdown.module.css'
+import { MathView } from './MathView'
+import { hostOf, isOwnImage, safeHref } from './safe-url'
+
+/** Deeper text is shown as its source: nobody writes it, and each level costs stack in the browser. */
+const MAX_DEPTH = 20
+
+interface BlockProps {
+  token: Token
+  depth?: number
+  /** Still being written. */
+  open: boolean
+  linksKey: string
+}
+
+export const Block = memo(
+  function Block({ token, open, linksKey, depth = 0 }: BlockProps) {
+    return depth > MAX_DEPTH ? token.raw : blockElement(token, { open, linksKey, depth: depth + 1 })
+  },
+  (old, next) =>
+    old.open === next.open &&
+    (old.token === next.token ||
+      (old.token.raw === next.token.raw && old.token.type === next.token.type && old.linksKey === next.linksKey && sameLoose(old.token, next.token))),
+)
+
+/** Whether items of a list stand apart depends on its other items. */
+function sameLoose(a: Token, b: Token): boolean {
+  return (a as Tokens.ListItem).loose === (b as Tokens.ListItem).loose
+}
+
+type Context = Omit<Required<BlockProps>, 'token'>
+
+function Blocks({ tokens, open, ...rest }: { tokens: readonly Token[] } & Context) {
+  const shown = tokens.filter((token) => token.type !== 'space' && token.type !== 'def')
+  return shown.map((token, index) => (
+    // oxlint-disable-next-line react/no-array-index-key -- blocks are only ever appended or replaced in place
+    <Block key={index} token={token} open={open && index === shown.length - 1} {...rest} />
+  ))
+}
+
+function blockElement(token: Token, context: Context): ReactNode {
+  switch (token.type) {
+    case 'paragraph':
+      return <p dir="auto">{inline(token.tokens)}</p>
+    case 'heading':
+      return heading(token as Tokens.Heading)
+    case 'list':
+      return list(token as Tokens.List, context)
+    case 'list_item':
+      return item(token as Tokens.ListItem, context)
+    case 'code':
+      return <CodeBlock code={token['text'] as string} info={(token as Tokens.Code).lang ?? ''} open={context.open} />
+    case 'blockquote':
+      return (
+        <blockquote dir="auto">
+          <Blocks tokens={token.tokens ?? []} {...context} />
+        </blockquote>
+      )
+    case 'table':
+      return table(token as Tokens.Table)
+    case 'hr':
+      return <hr />
+    case 'math':
+      return <MathBlock token={token as unknown as MathToken} />
+    case 'plain':
+      return <p className={styles.plain}>{token.raw}</p>
+    case 'text':
+    case 'checkbox':
+      return inline([token])
+    default:
+      return inlineElement(token, 0, 0) || token.raw
+  }
+}
+
+function MathBlock({ token }: { token: MathToken }) {
+  return <MathView tex={token.text} display={token.display} pending={token.pending} />
+}
+
+/** The page has headings of its own above, so an answer's begin at the third level. */
+function heading(token: Tokens.Heading): ReactNode {
+  return createElement(`h${Math.min(6, token.depth + 2)}`, { dir: 'auto', 'data-depth': token.depth }, inline(token.tokens))
+}
+
+function list(token: Tokens.List, { open, ...rest }: Context): ReactNode {
+  const items = token.items.map((entry, index) => (
+    // oxlint-disable-next-line react/no-array-index-key -- items are only ever appended
+    <Block key={index} token={entry} open={open && index === token.items.length - 1} {...rest} />
+  ))
+  if (!token.ordered) return <ul dir="auto">{items}</ul>
+  return (
+    <ol dir="auto" start={token.start === '' ? 1 : token.start}>
+      {items}
+    </ol>
+  )
+}
+
+function item(token: Tokens.ListItem, context: Context): ReactNode {
+  return (
+    <li data-task={token.task || undefined}>
+      <Blocks tokens={token.tokens} {...context} />
+    </li>
+  )
+}
+
+function table(token: Tokens.Table): ReactNode {
+  return (
+    // Wide tables scroll inside this box, so the keyboard must reach it.
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+    <div className={styles.table} tabIndex={0} role="region" aria-label="Table">
+      <table dir="auto">
+        <thead>
+          <Row cells={token.header} head />
+        </thead>
+        <tbody>
+          {token.rows.map((row, index) => (
+            // oxlint-disable-next-line react/no-array-index-key -- rows are only ever appended
+            <Row key={index} cells={row} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  )
+}
+
+const sameCells = (a: readonly Tokens.TableCell[], b: readonly Tokens.TableCell[]): boolean =>
+  a === b || (a.length === b.length && a.every((cell, index) => cell.text === b[index]?.text && cell.align === b[index]?.align))
+
+const Row = memo(
+  function Row({ cells, head }: { cells: readonly Tokens.TableCell[]; head?: boolean }) {
+    return (
+      <tr>
+        {cells.map((cell, index) =>
+          createElement(
+            head ? 'th' : 'td',
+            { key: index, 'data-align': cell.align ?? undefined, ...(head ? { scope: 'col' } : {}) },
+            inline(cell.tokens),
+          ),
+        )}
+      </tr>
+    )
+  },
+  (old, next) => old.head === next.head && sameCells(old.cells, next.cells),
+)
+
+function inline(tokens: readonly Token[] | undefined, depth = 0): ReactNode {
+  return tokens?.map((token, index) => (depth > MAX_DEPTH ? token.raw : inlineElement(token, index, depth + 1)))
+}
+
+function inlineElement(token: Token, key: number, depth: number): ReactNode {
+  switch (token.type) {
+    case 'text':
+      return token.tokens ? inline(token.tokens, depth) : decodeEntities(token['text'] as string)
+    case 'escape':
+      return token['text'] as string
+    case 'strong':
+      return <strong key={key}>{inline(token.tokens, depth)}</strong>
+    case 'em':
+      return <em key={key}>{inline(token.tokens, depth)}</em>
+    case 'del':
+      return <del key={key}>{inline(token.tokens, depth)}</del>
+    case 'codespan':
+      return (
+        <code key={key} dir="ltr">
+          {token['text'] as string}
+        </code>
+      )
+    case 'br':
+      return <br key={key} />
+    case 'checkbox':
+      return <input key={key} type="checkbox" checked={(token as Tokens.Checkbox).checked} disabled readOnly aria-label="Task" />
+    case 'link':
+      return link(token as Tokens.Link, key, depth)
+    case 'image':
+      return image(token as Tokens.Image, key)
+    case 'math':
+      return <MathBlock key={key} token={token as unknown as MathToken} />
+    case 'cite':
+      return <CiteChips key={key} numbers={(token as unknown as CiteToken).numbers} raw={token.raw} />
+    default:
+      return token.raw
+  }
+}
+
+function link(token: Tokens.Link, key: number, depth: number): ReactNode {
+  const href = safeHref(token.autolink ? token.href : decodeEntities(token.href))
+  const words = inline(token.tokens, depth)
+  if (!href) return <span key={key}>{words}</span>
+  return (
+    <a key={key} href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
+      {words}
+    </a>
+  )
+}
+
+/** Images of other hosts are never loaded: their address could carry a secret out. The person may open the link. */
+function image(token: Tokens.Image, key: number): ReactNode {
+  const address = decodeEntities(token.href)
+  const words = decodeEntities(token.text)
+  if (isOwnImage(address)) return <img key={key} src={address} alt={words} loading="lazy" className={styles.image} />
+  const href = safeHref(address)
+  if (!href) return <span key={key}>{words}</span>
+  return (
+    <a key={key} href={href} target="_blank" rel="noopener noreferrer nofollow" title={`Not loaded: ${href}`} className={styles.imageLink}>
+      <IconImage aria-hidden />
+      {words || 'Image'} <span className={styles.host}>({hostOf(href)})</span>
+    </a>
+  )
+}
