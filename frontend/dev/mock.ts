@@ -1,6 +1,57 @@
-/** Development only: a Vite plugin that speaks the server's contract from memory, so that pages can be seen alone. */
+/**
+ * Development only: a Vite plugin that speaks the server's contract from memory, so that pages can be seen alone.
+ * Words in a question steer it: "queue", "fail", "overload", "reconstruct", "long", "slow", "cite", "table", "code", "empty".
+ * PARLEY_MOCK=signed-out | setup | loading | many (comma list) sets the scene.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Plugin } from 'vite'
+import { handleConversations } from './mock/conversations.ts'
+import { handleFiles } from './mock/files.ts'
+import { Problem, readBody, sendJson, sendProblem, type Request } from './mock/http.ts'
+import { handleRuns } from './mock/runs.ts'
+import { handleSite } from './mock/site.ts'
+import { acceptSocket } from './mock/socket.ts'
+import { createState } from './mock/state.ts'
+
+const PATHS = /^\/(api|_allauth|storage)\//
 
 export function mockBackend(): Plugin {
-  return { name: 'parley-mock-backend' }
+  const state = createState(new Set((process.env['PARLEY_MOCK'] ?? '').split(',')))
+  const handlers = [handleSite, handleConversations, handleRuns, handleFiles]
+
+  async function handle(raw: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(raw.url ?? '/', 'http://mock')
+    const upload = url.pathname.startsWith('/storage/')
+    const body = await readBody(raw)
+    const request: Request = {
+      method: raw.method ?? 'GET',
+      path: url.pathname,
+      query: url.searchParams,
+      headers: raw.headers,
+      bytes: body,
+      json: upload || body.length === 0 ? {} : (JSON.parse(body.toString('utf8')) as Record<string, unknown>),
+      raw,
+      response,
+    }
+    for (const handler of handlers) {
+      const answer = handler(state, request)
+      if (answer === undefined) continue
+      if (answer !== null) sendJson(response, answer)
+      return
+    }
+    throw new Problem(404, 'not_found', 'There is nothing at this address.')
+  }
+
+  return {
+    name: 'parley-mock-backend',
+    configureServer(server) {
+      server.middlewares.use((request, response, next) => {
+        if (!PATHS.test(request.url ?? '')) return next()
+        handle(request, response).catch((error: unknown) => sendProblem(response, error))
+      })
+      server.httpServer?.on('upgrade', (request, socket) => {
+        if (request.url?.startsWith('/ws/notifications')) acceptSocket(state, request, socket)
+      })
+    },
+  }
 }
