@@ -1,0 +1,34 @@
+"""Reading of files that nobody trusts: pages with typed elements and boxes, recognition, page images.
+
+The parent half (`run`, `ocr_page`, `render_page`) never parses anything itself: it starts
+`python -m apps.files.extraction` in a sandbox, validates every record that comes back and kills what
+misbehaves. The child half knows neither Django nor the database. Storing pages and deciding when to
+read them belongs to `apps.files.tasks`.
+"""
+
+from __future__ import annotations
+
+from apps.files.extraction.process import ocr_page, render_page, run, sandbox_report
+from apps.files.extraction.types import (
+    Document,
+    Element,
+    ExtractionFailed,
+    Heading,
+    Limits,
+    PageRecord,
+    Reason,
+)
+
+__all__ = [
+    "Document",
+    "Element",
+    "ExtractionFailed",
+    "Heading",
+    "Limits",
+    "PageRecord",
+    "Reason",
+    "ocr_page",
+    "render_page",
+    "run",
+    "sandbox_report",
+]

@@ -1,0 +1,175 @@
+"""One child process as its parent sees it: started in an empty folder with a bare environment, read with a
+deadline and a bound on its output, and killed with all it may have started."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from apps.files.extraction.types import Limits, Reason
+
+ROOT = Path(__file__).resolve().parents[3]
+_BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from apps.files.extraction.__main__ import main; main()"
+_ENVIRONMENT = {
+    "LANG": "C.UTF-8",
+    "PATH": os.defpath,
+    "OMP_THREAD_LIMIT": "1",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+_READ_SIZE = 1 << 18
+LINE_MAX_BYTES = 16 << 20
+_EXIT_GRACE_S = 1.0
+
+
+class ChildLost(Exception):
+    """The child ended, or was ended, before it had said all."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+def readable_paths() -> tuple[str, ...]:
+    """All that a child may read besides its input, which it is handed as an open descriptor."""
+    return (
+        sys.prefix,
+        sys.base_prefix,
+        str(ROOT / "apps"),
+        "/usr",
+        "/lib",
+        "/lib64",
+        "/etc/ld.so.cache",
+        "/etc/fonts",
+        "/dev/urandom",
+        "/proc/self",
+        "/proc/cpuinfo",
+        "/proc/meminfo",
+        "/sys/devices/system/cpu",
+    )
+
+
+class Child:
+    """A running child. Use as a context manager: leaving it kills whatever is left and removes its folder."""
+
+    def __init__(self, job: Mapping[str, Any], limits: Limits, *, source: int | None = None) -> None:
+        self._limits = limits
+        self._buffer = bytearray()
+        self._received = 0
+        self._waited = 0.0
+        self._ended = False
+        self._scratch = tempfile.mkdtemp(prefix="parley-read-")
+        full = {
+            **job,
+            "source": source,
+            "scratch": self._scratch,
+            "readable": readable_paths(),
+            "memory_bytes": limits.memory_bytes,
+            "cpu_s": limits.cpu_s,
+            "scratch_bytes": limits.scratch_bytes,
+        }
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", _BOOT, str(ROOT), json.dumps(full)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=self._scratch,
+                env=_ENVIRONMENT,
+                pass_fds=() if source is None else (source,),
+                start_new_session=True,
+            )
+        except OSError:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+            raise
+        assert self._process.stdout is not None
+        self._pipe = self._process.stdout.fileno()
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._end(grace_s=0.0)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _end(self, grace_s: float) -> int:
+        """Kill the child's whole group and return how the child itself ended.
+
+        It is reaped last: until then its number, which is the group's too, cannot be taken by anyone else.
+        """
+        if not self._ended:
+            self._ended = True
+            if grace_s > 0 and hasattr(os, "pidfd_open"):
+                descriptor = os.pidfd_open(self._process.pid)
+                try:
+                    select.select([descriptor], [], [], grace_s)
+                finally:
+                    os.close(descriptor)
+            try:
+                os.killpg(self._process.pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):  # all gone; macOS says the latter of zombies
+                pass
+        return self._process.wait()
+
+    def _fill(self, wait_s: float) -> bool:
+        """Read once more; False at the end. Raises ChildLost when time or output is used up."""
+        wait_s = min(wait_s, self._limits.wall_s - self._waited)
+        started = time.monotonic()
+        ready, _, _ = select.select([self._pipe], [], [], max(wait_s, 0.0))
+        self._waited += time.monotonic() - started
+        if not ready:
+            self._end(grace_s=0.0)
+            raise ChildLost(Reason.TIMED_OUT)
+        data = os.read(self._pipe, _READ_SIZE)
+        self._received += len(data)
+        if self._received > self._limits.output_bytes:
+            self._end(grace_s=0.0)
+            raise ChildLost(Reason.TOO_LARGE)
+        self._buffer += data
+        return bool(data)
+
+    def lost(self) -> ChildLost:
+        """Why a child that closed its output did not finish."""
+        status = self._end(grace_s=_EXIT_GRACE_S)
+        return ChildLost(Reason.TIMED_OUT if status == -signal.SIGXCPU else Reason.CRASHED)
+
+    def read_line(self, wait_s: float) -> bytes:
+        """The next line, without its end. Raises ChildLost after `wait_s` without one, or when there is no more."""
+        deadline = time.monotonic() + wait_s
+        searched = 0
+        while (end := self._buffer.find(b"\n", searched)) < 0:
+            searched = len(self._buffer)
+            if searched > LINE_MAX_BYTES:
+                self._end(grace_s=0.0)
+                raise ChildLost(Reason.TOO_LARGE)
+            if not self._fill(deadline - time.monotonic()):
+                raise self.lost()
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        return line
+
+    def read_rest(self, wait_s: float, limit: int) -> bytes:
+        """All that is left of the output, at most `limit` bytes. Raises ChildLost."""
+        deadline = time.monotonic() + wait_s
+        while self._fill(deadline - time.monotonic()):
+            if len(self._buffer) > limit:
+                self._end(grace_s=0.0)
+                raise ChildLost(Reason.TOO_LARGE)
+        return bytes(self._buffer)
+
+    def succeeded(self) -> bool:
+        """Whether the child, its output closed, ended by itself with status 0."""
+        return self._end(grace_s=_EXIT_GRACE_S) == 0

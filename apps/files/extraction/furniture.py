@@ -1,0 +1,50 @@
+"""Running headers, footers and page numbers: lines at a page's edges that its neighbours have in the same place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from apps.files.extraction.types import Category, Element
+
+TOP, BOTTOM = 0.12, 0.88
+_DIGITS = re.compile(r"\d+")
+_ROMAN = re.compile(r"^[ivxlc]+$")
+_NUMBER_ONLY = re.compile(r"^(?:page|seite|p\.)?\s*[-–—(\[]?\s*(?:\d{1,5}|[ivxlc]{1,7})\s*[)\]–—-]?(?:\s*(?:of|/|von)\s*\d+)?$", re.I)
+
+Mark = tuple[str, int]
+
+
+def _mark(element: Element) -> Mark | None:
+    """What to compare with other pages: the text with its numbers blanked, and where it stands."""
+    if element.box is None or len(element.text) > 200:
+        return None
+    x0, y0, x1, y1 = element.box
+    if y1 <= TOP or y0 >= BOTTOM:
+        return _DIGITS.sub("#", _ROMAN.sub("#", element.text.lower())), round(y0 * 60)
+    return None
+
+
+def marks(elements: Iterable[Element]) -> frozenset[Mark]:
+    return frozenset(mark for element in elements if (mark := _mark(element)) is not None)
+
+
+def _recurs(mark: Mark, neighbours: Iterable[frozenset[Mark]]) -> bool:
+    text, place = mark
+    return any((text, near) in page for page in neighbours for near in (place - 1, place, place + 1))
+
+
+def set_apart(elements: tuple[Element, ...], neighbours: list[frozenset[Mark]]) -> tuple[Element, ...]:
+    """`elements` with those that recur on a neighbouring page, or are a page's number, marked as such."""
+    result = []
+    for element in elements:
+        mark = _mark(element)
+        if mark is not None and element.box is not None:
+            if _NUMBER_ONLY.match(element.text):
+                element = replace(element, category=Category.PAGE_NUMBER, level=None)
+            elif _recurs(mark, neighbours):
+                top = element.box[3] <= TOP
+                element = replace(element, category=Category.HEADER if top else Category.FOOTER, level=None)
+        result.append(element)
+    return tuple(result)

@@ -1,0 +1,234 @@
+"""The text of a PDF page as lines with boxes, size and weight, at a few C calls a line and none a character."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+
+import pypdfium2_raw as pdfium
+
+from apps.files.extraction.assemble import clean
+from apps.files.extraction.layout import Line
+from apps.files.extraction.pdf.document import Page
+from apps.files.extraction.types import PAGE_MAX_CHARS, Box
+
+_BREAK = re.compile("\r\n|\ufffe|\x02")  # PDFium ends a line with the first, and a hyphenated one with the others
+_UNTRUSTED = re.compile("[\ufffd\ue000-\uf8ff\x00-\x08\x0e-\x1f]")
+_BOLD_FLAG, _MONO_FLAG = 1 << 18, 1
+_BOLD_WEIGHT = 570  # regular faces are given 200 to 450, bold ones from 585
+_BOLD_NAMES = (b"bold", b"black", b"heavy", b"-medi", b"cmbx")
+_MONO_NAMES = (b"courier", b"mono", b"consol", b"menlo", b"cmtt", b"typewriter")
+_MAX_RECTS = 2_000
+_MAX_LINES = 10_000
+
+
+@dataclass(slots=True)
+class PageText:
+    """`upright` are the lines that run in the page's main direction, `turned` the others (stamps in a margin)."""
+
+    upright: list[Line]
+    turned: list[Line]
+    characters: int
+    untrusted: float  # share of characters without a usable meaning
+
+
+@dataclass(slots=True)
+class _Rect:
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class _Reader:
+    """One text page; buffers for what C writes are made once."""
+
+    def __init__(self, page: Page, handle: object) -> None:
+        self._page = page
+        self._handle = handle
+        self._left, self._top = ctypes.c_double(), ctypes.c_double()
+        self._right, self._bottom = ctypes.c_double(), ctypes.c_double()
+        self._loose = pdfium.FS_RECTF()
+        self._font = ctypes.create_string_buffer(96)
+        self._flags = ctypes.c_int()
+        self.count = min(int(pdfium.FPDFText_CountChars(handle)), PAGE_MAX_CHARS)
+
+    def text(self) -> tuple[str, bool]:
+        """All text, and whether its offsets are the character indices the other calls take."""
+        buffer = (ctypes.c_ushort * (self.count + 1))()
+        units = int(pdfium.FPDFText_GetText(self._handle, 0, self.count, buffer)) - 1
+        if units <= 0:
+            return "", True
+        # Unpaired surrogates come through as they are and are replaced when lines are cleaned.
+        text = bytes(buffer)[: 2 * units].decode("utf-16-le", "surrogatepass")
+        return text, units == self.count and len(text) == units
+
+    def index(self, offset: int) -> int:
+        return int(pdfium.FPDFText_GetCharIndexFromTextIndex(self._handle, offset))
+
+    def rects(self, start: int, count: int) -> list[_Rect]:
+        found = min(int(pdfium.FPDFText_CountRects(self._handle, start, count)), _MAX_RECTS)
+        rects = []
+        for number in range(found):
+            pdfium.FPDFText_GetRect(self._handle, number, self._left, self._top, self._right, self._bottom)
+            rects.append(_Rect(self._left.value, self._top.value, self._right.value, self._bottom.value))
+        return rects
+
+    def size(self, index: int) -> float:
+        """Height of the character's em box: unlike the font size, it includes every matrix that scales it."""
+        if not pdfium.FPDFText_GetLooseCharBox(self._handle, index, self._loose):
+            return 0.0
+        tall, wide = abs(self._loose.top - self._loose.bottom), abs(self._loose.right - self._loose.left)
+        return float(tall if self.angle(index) % 180 == 0 else wide)
+
+    def angle(self, index: int) -> int:
+        """Displayed direction of writing in degrees clockwise, to the next 90."""
+        radians = float(pdfium.FPDFText_GetCharAngle(self._handle, index))
+        if not math.isfinite(radians) or radians < 0:
+            radians = 0.0
+        return (round(math.degrees(radians) / 90) * 90 + 90 * self._page.quarter_turns) % 360
+
+    def style(self, index: int) -> tuple[bool, bool]:
+        """Whether the character is bold, and whether its font has one width for all."""
+        self._flags.value = 0
+        pdfium.FPDFText_GetFontInfo(self._handle, index, self._font, len(self._font), self._flags)
+        name, flags = self._font.value.lower(), self._flags.value
+        heavy = int(pdfium.FPDFText_GetFontWeight(self._handle, index)) >= _BOLD_WEIGHT
+        bold = heavy or bool(flags & _BOLD_FLAG) or any(part in name for part in _BOLD_NAMES)
+        return bold, bool(flags & _MONO_FLAG) or any(part in name for part in _MONO_NAMES)
+
+    def left_of(self, index: int) -> float:
+        pdfium.FPDFText_GetCharBox(self._handle, index, self._left, self._right, self._bottom, self._top)
+        return self._left.value
+
+    def unmapped(self, index: int) -> bool:
+        return bool(pdfium.FPDFText_HasUnicodeMapError(self._handle, index) == 1)
+
+
+@contextmanager
+def _reading(page: Page) -> Iterator[_Reader]:
+    handle = pdfium.FPDFText_LoadPage(page.handle)
+    if not handle:
+        raise ValueError("text cannot be read")
+    try:
+        yield _Reader(page, handle)
+    finally:
+        pdfium.FPDFText_ClosePage(handle)
+
+
+def _segments(text: str) -> Iterator[tuple[int, str, bool]]:
+    """offset, text and whether a hyphen was broken off, for each line."""
+    start = 0
+    for found in _BREAK.finditer(text):
+        if found.start() > start:
+            yield start, text[start : found.start()], found.group() != "\r\n"
+        start = found.end()
+    if start < len(text):
+        yield start, text[start:], False
+
+
+def _wide_gaps(rects: list[_Rect], size: float, sideways: bool) -> list[float]:
+    """Positions along the line where the space between neighbours is that of columns, not of words."""
+    if sideways or len(rects) < 2:
+        return []
+    gaps: list[float] = []
+    edge = rects[0].right
+    for before, after in zip(rects, rects[1:], strict=False):
+        edge = max(edge, before.right)
+        if after.left - edge > 1.2 * size:
+            gaps.append((edge + after.left) / 2)
+    return gaps
+
+
+def _cut(reader: _Reader, start: int, text: str, gaps: list[float]) -> list[tuple[int, str]]:
+    """The parts of a line between its wide gaps. A cut is made at the first word that begins beyond the gap."""
+    parts: list[tuple[int, str]] = []
+    begin, position = 0, 0
+    for gap in gaps:
+        while (space := text.find(" ", position)) >= 0:
+            position = space + 1
+            if position < len(text) and text[position] != " " and reader.left_of(start + position) >= gap:
+                parts.append((start + begin, text[begin:space]))
+                begin = position
+                break
+        if space < 0:
+            break
+    parts.append((start + begin, text[begin:]))
+    return parts
+
+
+def _line(page: Page, reader: _Reader, start: int, text: str, hyphenated: bool) -> Iterator[tuple[int, Line]]:
+    lead = len(text) - len(text.lstrip())
+    if lead == len(text):
+        return
+    rects = reader.rects(start, len(text))
+    if not rects:
+        return
+    first = start + lead
+    angle, size = reader.angle(first), reader.size(first)
+    gaps = _wide_gaps(rects, size, sideways=page.quarter_turns % 2 == 1 or angle != 0)
+    for offset, part in _cut(reader, start, text, gaps) if gaps else [(start, text)]:
+        cleaned = clean(part)
+        if not cleaned:
+            continue
+        boxes = rects if not gaps else reader.rects(offset, len(part))
+        if not boxes:
+            continue
+        box = page.fractions(
+            min(rect.left for rect in boxes),
+            min(rect.bottom for rect in boxes),
+            max(rect.right for rect in boxes),
+            max(rect.top for rect in boxes),
+        )
+        bold, mono = reader.style(offset if gaps else first)
+        x0, y0, x1, y1 = _frame(box, angle, page.width, page.height)
+        size_here = size or y1 - y0
+        yield angle, Line(cleaned, x0, y0, x1, y1, box, size_here, bold, mono, hyphenated)
+
+
+def _frame(box: Box, angle: int, width: float, height: float) -> Box:
+    """`box` in points, turned so that text written at `angle` runs to the right."""
+    x0, y0, x1, y1 = box[0] * width, box[1] * height, box[2] * width, box[3] * height
+    if angle == 90:  # downwards
+        return y0, width - x1, y1, width - x0
+    if angle == 180:
+        return width - x1, height - y1, width - x0, height - y0
+    if angle == 270:  # upwards
+        return height - y1, x0, height - y0, x1
+    return x0, y0, x1, y1
+
+
+def read_lines(page: Page) -> PageText:
+    """All lines of the page; the direction most characters run in is the upright one."""
+    with _reading(page) as reader:
+        if reader.count <= 0:
+            return PageText([], [], 0, 0.0)
+        text, direct = reader.text()
+        by_angle: dict[int, list[Line]] = {}
+        unmapped = seen = units = passed = 0
+        for offset, part, hyphenated in islice(_segments(text), _MAX_LINES):
+            start = offset
+            if not direct:  # characters beyond the basic plane, or without text: offsets differ from indices
+                units += len(text[passed:offset].encode("utf-16-le", "surrogatepass")) // 2
+                passed = offset
+                start = reader.index(units)
+                if start < 0:
+                    continue
+            seen += 1
+            unmapped += reader.unmapped(start)
+            for angle, line in _line(page, reader, start, part, hyphenated):
+                by_angle.setdefault(angle, []).append(line)
+    visible = len("".join(text.split())) or 1
+    doubtful = len(_UNTRUSTED.findall(text)) / visible
+    share = max(doubtful, unmapped / seen if seen else 0.0)
+    if not by_angle:
+        return PageText([], [], 0, share)
+    main = max(by_angle, key=lambda angle: sum(len(line.text) for line in by_angle[angle]))
+    turned = [line for angle, found in by_angle.items() if angle != main for line in found]
+    characters = sum(len(line.text) for found in by_angle.values() for line in found)
+    return PageText(by_angle[main], turned, characters, share)

@@ -1,0 +1,200 @@
+"""The parent's side: `run`, `ocr_page`, `render_page`. Decides what a lost child means for the page it was on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from apps.files.extraction.child import Child, ChildLost
+from apps.files.extraction.sandbox import SandboxReport
+from apps.files.extraction.types import Document, ExtractionFailed, Kind, Limits, PageRecord, Reason
+
+if TYPE_CHECKING:
+    from apps.files.extraction.wire import Message
+
+OPEN_S = 120.0
+RENDER_S = 30.0
+IMAGE_MAX_BYTES = 32 << 20
+IMAGE_MAX_WIDTH = 3_000
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+OnPage = Callable[[PageRecord], None]
+OnStart = Callable[[Document], None]
+
+
+def receive(child: Child, wait_s: float) -> Message:
+    """The child's next message; garbage ends it. Raises ChildLost, and ExtractionFailed when it says so itself."""
+    # Imported late: the child imports this package too, must start fast, and validates nothing.
+    from apps.files.extraction.wire import Garbage, decode
+
+    try:
+        message = decode(child.read_line(wait_s))
+    except Garbage:
+        raise ChildLost(Reason.CRASHED) from None
+    if message.failed is not None:
+        raise ExtractionFailed(message.failed)
+    return message
+
+
+@contextmanager
+def opened(path: str | Path) -> Iterator[int]:
+    """A read-only descriptor of the input, the only file of ours that a child sees."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far the reading of a document has come, over as many children as that takes."""
+
+    source: int
+    kind: Kind
+    limits: Limits
+    on_page: OnPage
+    on_start: OnStart | None
+    next: int
+    document: Document | None = None
+    at: int = 0
+    headings: list[list[Any]] = field(default_factory=list)
+    poisoned: dict[int, Reason] = field(default_factory=dict)
+
+    @property
+    def done(self) -> bool:
+        return self.document is not None and self.next > self.document.page_count
+
+    def _job(self) -> dict[str, Any]:
+        return {
+            "op": "read",
+            "kind": self.kind,
+            "first": self.next,
+            "headings": self.headings,
+            "skip": sorted(self.poisoned),
+            "max_pages": self.limits.max_pages,
+            "max_pixels": self.limits.max_pixels,
+            "unpacked_bytes": self.limits.unpacked_bytes,
+        }
+
+    def _accept_document(self, document: Document) -> None:
+        if document.page_count > self.limits.max_pages:
+            raise ExtractionFailed(Reason.TOO_MANY_PAGES)
+        if self.document is None:
+            self.document = document
+            if self.on_start:
+                self.on_start(document)
+        elif document.page_count != self.document.page_count:
+            raise ChildLost(Reason.CRASHED)
+
+    def _accept_page(self, page: PageRecord) -> None:
+        if self.document is None or page.number != self.next or page.number > self.document.page_count:
+            raise ChildLost(Reason.CRASHED)
+        if page.number in self.poisoned:
+            page = replace(page, error=self.poisoned[page.number])
+        self.next += 1
+        self.headings = [[heading.level, heading.text] for heading in page.headings]
+        self.on_page(page)
+
+    def read_on(self) -> None:
+        """Let one child read from `next` on. Raises ChildLost when it does not reach the end."""
+        with Child(self._job(), self.limits, source=self.source) as child:
+            while True:
+                message = receive(child, OPEN_S if self.document is None else self.limits.page_s)
+                if message.document is not None:
+                    self._accept_document(message.document)
+                elif message.page is not None:
+                    self._accept_page(message.page)
+                elif message.at is not None:
+                    self.at = message.at
+                elif message.end and self.done:
+                    return
+                else:
+                    raise ChildLost(Reason.CRASHED)
+
+    def give_up(self, reason: Reason) -> None:
+        assert self.document is not None
+        while not self.done:
+            self.next += 1
+            self.on_page(PageRecord(number=self.next - 1, error=self.poisoned.get(self.next - 1, reason)))
+
+
+def run(
+    path: str | Path,
+    kind: Kind,
+    *,
+    limits: Limits | None = None,
+    on_page: OnPage,
+    on_start: OnStart | None = None,
+    first: int = 1,
+) -> Document:
+    """Read a file page by page: `on_start` once the number of pages is known, then `on_page` for each from `first`.
+
+    A page that kills its reader, or takes longer than `limits.page_s`, is reported with its `error` and a new
+    child goes on behind it. Raises ExtractionFailed when the file as a whole cannot be read. What `on_page`
+    raises ends the reading.
+    """
+    limits = limits or Limits()
+    with opened(path) as source:
+        reading = _Reading(source, kind, limits, on_page, on_start, next=first)
+        while not reading.done:
+            reading.at = 0
+            try:
+                reading.read_on()
+            except ChildLost as lost:
+                if reading.document is None or kind != "pdf":
+                    raise ExtractionFailed(lost.reason) from lost
+                # The page that was being read, which is one beyond the last reported: that one waits for it.
+                reading.poisoned[max(reading.at, reading.next)] = lost.reason
+                if len(reading.poisoned) > limits.max_restarts:
+                    reading.give_up(lost.reason)
+        assert reading.document is not None
+        return reading.document
+
+
+def render_page(path: str | Path, kind: Kind, number: int, width: int, *, limits: Limits | None = None) -> bytes:
+    """A PNG of page `number`, `width` pixels wide (fewer for a page that is very long). Raises ExtractionFailed."""
+    limits = limits or Limits()
+    job = {
+        "op": "render",
+        "kind": kind,
+        "page": number,
+        "width": max(16, min(width, IMAGE_MAX_WIDTH)),
+        "max_pixels": limits.max_pixels,
+    }
+    with opened(path) as source, Child(job, limits, source=source) as child:
+        try:
+            blob = receive(child, RENDER_S).blob
+            data = child.read_rest(RENDER_S, IMAGE_MAX_BYTES)
+        except ChildLost as lost:
+            raise ExtractionFailed(lost.reason) from lost
+    if blob is None or blob.size != len(data) or not data.startswith(_PNG):
+        raise ExtractionFailed(Reason.CRASHED)
+    return data
+
+
+def ocr_page(path: str | Path, kind: Kind, number: int, *, limits: Limits | None = None) -> PageRecord:
+    """Recognise the text of page `number` from its picture. Raises ExtractionFailed."""
+    from apps.files.extraction.ocr import recognise  # late, for the child's sake: see `receive`
+
+    return recognise(path, kind, number, limits or Limits())
+
+
+def sandbox_report() -> SandboxReport:
+    """Start a child that only reports which layers of the sandbox hold on this machine."""
+    with Child({"op": "probe"}, Limits(wall_s=20.0)) as child:
+        try:
+            said = receive(child, 20.0).sandbox or {}
+        except ChildLost:
+            said = {}
+    network = said.get("network")
+    return SandboxReport(
+        network=network if network in ("namespace", "seccomp", "landlock") else "none",
+        syscalls=said.get("syscalls") is True,
+        files=said.get("files") is True,
+        privileges=said.get("privileges") is True,
+    )

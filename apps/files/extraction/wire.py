@@ -1,0 +1,147 @@
+"""What a child may say, and the checks that decide whether to believe it.
+
+A child that was taken over can send anything. Types and shapes are checked by pydantic in strict mode, ranges
+and offsets here; whatever does not hold is `Garbage`, and the child is killed for it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from apps.files.extraction.types import (
+    HEADING_MAX_CHARS,
+    HEADING_MAX_LEVEL,
+    PAGE_MAX_CHARS,
+    PAGE_MAX_ELEMENTS,
+    Box,
+    Document,
+    Element,
+    PageRecord,
+    Reason,
+)
+
+_FORBIDDEN = re.compile("[\x00\ud800-\udfff]")  # neither can be stored as text
+_MAX_PAGES = 1_000_000
+_MAX_SIZE = 1e7
+
+
+class Garbage(Exception):
+    """The child said something that makes no sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """Announces `size` raw bytes: an image of width x height pixels."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"strict": True, "extra": "forbid"}
+
+    size: int
+    width: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Announces recognition output to the end of the stream; pixels of the picture, and the page's own size."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
+
+    width: int
+    height: int
+    page_width: float
+    page_height: float
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Exactly one field is set. `at`: the page about to be read; `end`: all was said."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"strict": True, "extra": "forbid"}
+
+    document: Document | None = None
+    page: PageRecord | None = None
+    blob: Blob | None = None
+    picture: Picture | None = None
+    sandbox: dict[str, str | bool] | None = None
+    at: int | None = None
+    failed: Reason | None = None
+    end: bool = False
+
+
+_adapter: TypeAdapter[Message] = TypeAdapter(Message)
+
+
+def _text(text: str, limit: int) -> bool:
+    return len(text) <= limit and not _FORBIDDEN.search(text)
+
+
+def _box(box: Box) -> bool:
+    x0, y0, x1, y1 = box
+    return 0.0 <= x0 <= x1 <= 1.0 and 0.0 <= y0 <= y1 <= 1.0
+
+
+def _level(level: int | None) -> bool:
+    return level is None or 1 <= level <= HEADING_MAX_LEVEL
+
+
+def _length(value: float | None) -> bool:
+    return value is None or (math.isfinite(value) and 0.0 < value <= _MAX_SIZE)
+
+
+def _element(element: Element) -> bool:
+    if not element.text or not _text(element.text, PAGE_MAX_CHARS) or not _level(element.level):
+        return False
+    if element.box is not None and not _box(element.box):
+        return False
+    last = 0
+    for start, end, *box in element.lines:
+        if not (last <= start <= end <= len(element.text) and _box((box[0], box[1], box[2], box[3]))):
+            return False
+        last = end
+    return True
+
+
+def _page(page: PageRecord) -> bool:
+    return (
+        1 <= page.number <= _MAX_PAGES
+        and _text(page.text, PAGE_MAX_CHARS)
+        and _length(page.width)
+        and _length(page.height)
+        and len(page.elements) <= PAGE_MAX_ELEMENTS
+        and sum(len(element.text) for element in page.elements) <= PAGE_MAX_CHARS
+        and (page.confidence is None or 0.0 <= page.confidence <= 1.0)
+        and all(_level(heading.level) and heading.text for heading in page.headings)
+        and all(_text(heading.text, HEADING_MAX_CHARS) for heading in page.headings)
+        and len(page.headings) <= HEADING_MAX_LEVEL
+        and all(_element(element) for element in page.elements)
+    )
+
+
+def _holds(message: Message) -> Iterable[bool]:
+    if message.document is not None:
+        yield 1 <= message.document.page_count <= _MAX_PAGES
+        yield _text(message.document.title, HEADING_MAX_CHARS)
+    if message.page is not None:
+        yield _page(message.page)
+    if message.blob is not None:
+        yield message.blob.size >= 0 and message.blob.width > 0 and message.blob.height > 0
+    if message.picture is not None:
+        yield message.picture.width > 0 and message.picture.height > 0
+        yield _length(message.picture.page_width) and _length(message.picture.page_height)
+
+
+def decode(line: bytes) -> Message:
+    """The message on a line. Raises Garbage."""
+    try:
+        message = _adapter.validate_json(line)
+    except ValidationError as error:
+        raise Garbage from error
+    if not all(_holds(message)):
+        raise Garbage
+    return message
