@@ -6,6 +6,8 @@ names it. A run row is the truth about a run: its state, who owns it, and the ch
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -14,6 +16,9 @@ from django.db.models import Q
 from apps.accounts.models import Organization
 from apps.conversations.types import ACTIVE, Lane, RunState
 from apps.core.ids import new_id
+
+STATES = [(state.value, state.value) for state in RunState]
+LANES = [(lane.value, lane.value) for lane in Lane]
 
 
 class Conversation(models.Model):
@@ -36,7 +41,7 @@ class Conversation(models.Model):
     updated_at = models.DateTimeField()
 
     class Meta:
-        indexes = [
+        indexes: ClassVar = [
             models.Index(
                 fields=["organization", "owner", "-updated_at", "-id"],
                 name="conversation_list",
@@ -57,7 +62,7 @@ class Message(models.Model):
     seq = models.PositiveIntegerField()
     parent_id = models.UUIDField(null=True)
     role = models.CharField(max_length=9)  # "user" or "assistant"
-    status = models.CharField(max_length=16, choices=[(s, s) for s in RunState], default=RunState.COMPLETED)
+    status = models.CharField(max_length=16, choices=STATES, default=RunState.COMPLETED.value)
     text = models.TextField(default="")
     client_id = models.UUIDField(null=True)
     run_id = models.UUIDField(null=True)
@@ -69,7 +74,7 @@ class Message(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
-        constraints = [
+        constraints: ClassVar = [
             models.UniqueConstraint(fields=["conversation", "seq"], name="message_seq"),
             models.UniqueConstraint(fields=["conversation", "client_id"], name="message_client_id"),
         ]
@@ -99,14 +104,15 @@ class Run(models.Model):
     question_id = models.UUIDField(null=True)
     answer_id = models.UUIDField()
 
-    state = models.CharField(max_length=16, choices=[(s, s) for s in RunState], default=RunState.QUEUED)
+    state = models.CharField(max_length=16, choices=STATES, default=RunState.QUEUED.value)
     transitions = models.JSONField(default=list)  # [{"state", "at", "attempt", "by"}], appended by every change
-    lane = models.CharField(max_length=12, choices=[(lane, lane) for lane in Lane], default=Lane.INTERACTIVE)
+    lane = models.CharField(max_length=12, choices=LANES, default=Lane.INTERACTIVE.value)
     tier = models.CharField(max_length=12)
     priority = models.SmallIntegerField(default=0)
     deadline_at = models.DateTimeField()
 
-    idempotency_key = models.CharField(max_length=200, null=True)
+    # Null for none: the constraint lets any number of runs have no key.
+    idempotency_key = models.CharField(max_length=200, null=True)  # noqa: DJ001
     request_digest = models.CharField(max_length=64)
     request_id = models.CharField(max_length=64, default="")
     model_requested = models.CharField(max_length=200)
@@ -122,7 +128,9 @@ class Run(models.Model):
     token_ids = ArrayField(models.IntegerField(), default=list)
     prompt_token_ids = ArrayField(models.IntegerField(), default=list)
     seq = models.PositiveIntegerField(default=0)
-    context = models.JSONField(null=True)  # {"messages": [...], "passages": [...], "mode", "unready"}: exactly what was sent
+    context = models.JSONField(
+        null=True
+    )  # {"messages": [...], "passages": [...], "mode", "unready"}: exactly what was sent
 
     model = models.CharField(max_length=200, default="")
     replica = models.CharField(max_length=200, default="")
@@ -138,14 +146,16 @@ class Run(models.Model):
     finished_at = models.DateTimeField(null=True)
 
     class Meta:
-        constraints = [
+        constraints: ClassVar = [
             models.UniqueConstraint(fields=["user", "idempotency_key"], name="run_idempotency"),
             models.UniqueConstraint(
                 fields=["answer_id"], name="run_one_active_an_answer", condition=Q(state__in=[s.value for s in ACTIVE])
             ),
         ]
-        indexes = [
-            models.Index(fields=["state", "created_at"], name="run_active", condition=Q(state__in=["queued", "running"])),
+        indexes: ClassVar = [
+            models.Index(
+                fields=["state", "created_at"], name="run_active", condition=Q(state__in=["queued", "running"])
+            ),
             models.Index(fields=["organization", "user", "-created_at"], name="run_recent"),
         ]
 

@@ -12,12 +12,12 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 
 from apps.accounts.types import Actor
-from apps.conversations.access import access_conversation, own_conversations
+from apps.conversations.access import access_conversation, access_run, own_conversations
 from apps.conversations.models import Conversation, Message, Run
 from apps.conversations.types import ACTIVE
 from apps.core.errors import Invalid
-from apps.core.ids import parse_id
 from apps.files.public import FileSummary, summarize_known_files
+from inference.protocol import ModelInfo
 
 PAGE = 50
 MAX_PAGE = 200
@@ -160,6 +160,28 @@ def answer_view(run: Run) -> View:
     return message_views([row])[0]
 
 
+def run_context(actor: Actor, run_id: UUID) -> View:
+    """Exactly what the model was sent for a run, and which passages it was given."""
+    run = access_run(actor, run_id)
+    context = Run.objects.filter(id=run.id).values_list("context", "prompt").get()
+    body = context[0] or {"messages": context[1] or []}
+    return {"passages": [], "mode": None, "unready": [], **body}
+
+
+def model_view(model: ModelInfo) -> View:
+    return {
+        "id": model.id,
+        "name": model.name,
+        "state": model.state,
+        "eta_s": model.eta_s,
+        "phase": model.phase,
+        "demo": model.demo,
+        "context_length": model.context_length,
+        "note": model.note,
+        "replicas": {"ready": model.replicas_ready, "total": model.replicas_total},
+    }
+
+
 def latest_cursor(value: str | None) -> int:
     """The `cursor` of a message page: a sequence number."""
     if value is None:
@@ -167,7 +189,3 @@ def latest_cursor(value: str | None) -> int:
     if not value.isdigit():
         raise Invalid("This cursor is not one of ours. Start again without it.")
     return int(value)
-
-
-def optional_id(value: object) -> UUID | None:
-    return None if value is None else parse_id(value)

@@ -15,7 +15,7 @@ class AppError(Exception):
     status: ClassVar[int] = 500
     title: ClassVar[str] = "Error"
 
-    def __init__(self, message: str = "", **extra: Any) -> None:
+    def __init__(self, message: str = "", /, **extra: Any) -> None:
         super().__init__(message or self.title)
         self.message = message or self.title
         self.extra = extra

@@ -9,11 +9,29 @@ The log is a cache of what readers have not seen yet. Postgres holds the truth; 
 """
 
 from apps.conversations.eventlog.frames import encode_frame, frame_data, frame_seq, is_done
-from apps.conversations.eventlog.log import Append, AsyncLog, append_now, feed_key, lane_key, log_key, readers_key
+from apps.conversations.eventlog.log import (
+    APPENDED,
+    FENCED,
+    LOST,
+    Append,
+    AsyncLog,
+    Entry,
+    append_now,
+    feed_key,
+    lane_key,
+    log_key,
+    pack_ids,
+    readers_key,
+    unpack_ids,
+)
 
 __all__ = [
+    "APPENDED",
+    "FENCED",
+    "LOST",
     "Append",
     "AsyncLog",
+    "Entry",
     "append_now",
     "encode_frame",
     "feed_key",
@@ -22,5 +40,7 @@ __all__ = [
     "is_done",
     "lane_key",
     "log_key",
+    "pack_ids",
     "readers_key",
+    "unpack_ids",
 ]

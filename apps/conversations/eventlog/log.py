@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import redis
@@ -30,12 +31,13 @@ def lane_key(lane: str) -> str:
     return f"lane:{lane}"
 
 
-# ARGV: ttl, max entries, max feed entries, then per run: id, attempt, seq, frame, final ("1" or "0").
+# ARGV: ttl, max entries, max feed entries, ttl after the end, then per entry: id, attempt, seq, frame, token ids,
+# final ("1" or "0").
 # Returns, per run, 0 (appended), 1 (fenced out) or 2 (the log had been lost: nothing appended, fence set anew).
 _APPEND = """
 local out, feeds = {}, {}
-for i = 4, #ARGV, 5 do
-  local id, attempt, seq, frame, final = ARGV[i], tonumber(ARGV[i+1]), ARGV[i+2], ARGV[i+3], ARGV[i+4]
+for i = 5, #ARGV, 6 do
+  local id, attempt, seq, frame, final = ARGV[i], tonumber(ARGV[i+1]), ARGV[i+2], ARGV[i+3], ARGV[i+5]
   local base = 'r:' .. id
   local fence = tonumber(redis.call('GET', base .. ':fence'))
   if fence and fence > attempt then
@@ -45,18 +47,21 @@ for i = 4, #ARGV, 5 do
     out[#out+1] = 2
   else
     if not fence then redis.call('SET', base .. ':fence', attempt, 'EX', ARGV[1]) end
-    local added = redis.pcall('XADD', base .. ':log', 'MAXLEN', '~', ARGV[2], seq .. '-0', 'f', frame)
+    local added = redis.pcall('XADD', base .. ':log', 'MAXLEN', '~', ARGV[2], seq .. '-0', 'f', frame, 'k', ARGV[i+4])
     if type(added) == 'table' and added.err then
       out[#out+1] = 1
     else
-      if seq == '1' or final == '1' or redis.call('XLEN', base .. ':log') == 1 then
+      if seq == '1' or redis.call('XLEN', base .. ':log') == 1 then
         redis.call('EXPIRE', base .. ':log', ARGV[1])
       end
-      if final == '1' then redis.call('EXPIRE', base .. ':fence', ARGV[1]) end
+      if final == '1' then
+        redis.call('EXPIRE', base .. ':log', ARGV[4])
+        redis.call('EXPIRE', base .. ':readers', ARGV[4])
+      end
       for _, feed in ipairs(redis.call('SMEMBERS', base .. ':readers')) do
         local batch = feeds[feed]
         if not batch then batch = {}; feeds[feed] = batch end
-        batch[#batch+1] = id
+        batch[#batch+1] = id .. ':' .. seq
         batch[#batch+1] = frame
       end
       out[#out+1] = 0
@@ -71,14 +76,18 @@ end
 return out
 """
 
-# ARGV: id, attempt, ttl, after. Sets the fence unless a newer attempt holds it; returns {ok, frames after `after`...}.
+# ARGV: id, attempt, ttl, after. Sets the fence unless a newer attempt holds it; returns
+# {ok, frame, token ids, ...} of the entries after `after`.
 _FENCE = """
 local base = 'r:' .. ARGV[1]
 local fence = tonumber(redis.call('GET', base .. ':fence'))
 if fence and fence > tonumber(ARGV[2]) then return {0} end
 redis.call('SET', base .. ':fence', ARGV[2], 'EX', ARGV[3])
 local out = {1}
-for _, entry in ipairs(redis.call('XRANGE', base .. ':log', '(' .. ARGV[4], '+')) do out[#out+1] = entry[2][2] end
+for _, entry in ipairs(redis.call('XRANGE', base .. ':log', '(' .. ARGV[4], '+')) do
+  out[#out+1] = entry[2][2]
+  out[#out+1] = entry[2][4]
+end
 return out
 """
 
@@ -95,16 +104,44 @@ class Append(NamedTuple):
     attempt: int
     seq: int
     frame: bytes
+    token_ids: bytes = b""
     final: bool = False
 
 
+class Entry(NamedTuple):
+    """One entry as read back; `token_ids` is packed by `pack_ids`."""
+
+    frame: bytes
+    token_ids: bytes
+
+
+def pack_ids(token_ids: Sequence[int]) -> bytes:
+    return array("I", token_ids).tobytes()
+
+
+def unpack_ids(packed: bytes) -> tuple[int, ...]:
+    ids = array("I")
+    ids.frombytes(packed)
+    return tuple(ids)
+
+
 def _arguments(entries: Sequence[Append]) -> list[bytes | str | int]:
-    arguments: list[bytes | str | int] = [settings.RUN_LOG_TTL_S, MAX_ENTRIES, FEED_MAX_ENTRIES]
+    arguments: list[bytes | str | int] = [
+        settings.RUN_LOG_TTL_S,
+        MAX_ENTRIES,
+        FEED_MAX_ENTRIES,
+        settings.RUN_LOG_LINGER_S,
+    ]
     for entry in entries:
-        arguments += (entry.run_id.hex, entry.attempt, entry.seq, entry.frame, "1" if entry.final else "0")
+        arguments += (
+            entry.run_id.hex,
+            entry.attempt,
+            entry.seq,
+            entry.frame,
+            entry.token_ids,
+            "1" if entry.final else "0",
+        )
     return arguments
-
-
 
 
 class AsyncLog:
@@ -120,14 +157,14 @@ class AsyncLog:
         outcomes: list[Outcome] = await self._append(args=_arguments(entries))
         return outcomes
 
-    async def fence(self, run_id: UUID, attempt: int, after: int) -> tuple[bytes, ...] | None:
-        """Take the log for `attempt`; its frames after `after`, or None when a newer attempt holds it."""
+    async def fence(self, run_id: UUID, attempt: int, after: int) -> tuple[Entry, ...] | None:
+        """Take the log for `attempt`; its entries after `after`, or None when a newer attempt holds it."""
         reply = await self._fence(args=[run_id.hex, attempt, settings.RUN_LOG_TTL_S, after])
-        return tuple(reply[1:]) if reply[0] else None
+        return tuple(map(Entry, reply[1::2], reply[2::2])) if reply[0] else None
 
     async def read(self, run_id: UUID, after: int, limit: int = 2_000) -> tuple[bytes, ...]:
         """Frames after `after`, at most `limit`, oldest first."""
-        entries = await self.client.xrange(log_key(run_id), min=f"({after}", max="+", count=limit)
+        entries: Any = await self.client.xrange(log_key(run_id), min=f"({after}", max="+", count=limit)
         return tuple(fields[b"f"] for _, fields in entries)
 
     async def offer(self, lane: str, run_id: UUID) -> None:
@@ -137,5 +174,6 @@ class AsyncLog:
 
 def append_now(client: redis.Redis, entry: Append) -> Outcome:
     """The same append from synchronous code, for a run that no runner owns."""
-    outcome: Outcome = client.eval(_APPEND, 0, *_arguments([entry]))[0]  # type: ignore[index]
+    reply: Any = client.eval(_APPEND, 0, *_arguments([entry]))
+    outcome: Outcome = reply[0]
     return outcome

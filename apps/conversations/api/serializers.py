@@ -1,0 +1,171 @@
+"""Shapes of the conversation API: input checks, and the output the schema promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from apps.conversations.types import RunState
+
+STATES = [state.value for state in RunState]
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+    retry_after_s = serializers.FloatField(allow_null=True)
+
+
+class CitationSerializer(serializers.Serializer[Any]):
+    n = serializers.IntegerField(help_text="The number by which the answer refers to it, as in [1].")
+    passage_id = serializers.UUIDField()
+    file_id = serializers.UUIDField()
+    file_name = serializers.CharField()
+    page = serializers.IntegerField()
+    heading = serializers.CharField()
+    text = serializers.CharField()
+    boxes = serializers.ListField(
+        child=serializers.ListField(child=serializers.FloatField(), min_length=4, max_length=4),
+        help_text="x0, y0, x1, y1 as fractions of the page, origin at the top left.",
+    )
+    source = serializers.ChoiceField(["digital", "ocr"])  # type: ignore[assignment]
+    attributed = serializers.BooleanField(
+        required=False, help_text="True when the answer did not cite and the passage was matched to it."
+    )
+
+
+class AttachedFileSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    page_count = serializers.IntegerField(allow_null=True)
+    state = serializers.CharField()
+
+
+class ConversationSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    title = serializers.CharField()
+    pinned = serializers.BooleanField()
+    archived = serializers.BooleanField()
+    deleted_at = serializers.DateTimeField(allow_null=True)
+    head_message_id = serializers.UUIDField(allow_null=True)
+    created_at = serializers.DateTimeField()
+    updated_at = serializers.DateTimeField()
+    active_run_id = serializers.UUIDField(allow_null=True)
+
+
+class ConversationPageSerializer(serializers.Serializer[Any]):
+    results = ConversationSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class MessageSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    conversation_id = serializers.UUIDField()
+    parent_id = serializers.UUIDField(allow_null=True)
+    seq = serializers.IntegerField()
+    role = serializers.ChoiceField(["user", "assistant"])
+    text = serializers.CharField()
+    status = serializers.ChoiceField(STATES)
+    run_id = serializers.UUIDField(allow_null=True)
+    model = serializers.CharField()
+    files = AttachedFileSerializer(many=True)
+    citations = CitationSerializer(many=True)
+    error = ErrorSerializer(allow_null=True)
+    created_at = serializers.DateTimeField()
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class MessagePageSerializer(serializers.Serializer[Any]):
+    results = MessageSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class RunSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    conversation_id = serializers.UUIDField()
+    question_id = serializers.UUIDField(allow_null=True)
+    answer_id = serializers.UUIDField()
+    state = serializers.ChoiceField(STATES)
+    model_requested = serializers.CharField()
+    model = serializers.CharField()
+    replica = serializers.CharField()
+    queue_position = serializers.IntegerField(allow_null=True)
+    estimated_wait_s = serializers.FloatField(allow_null=True)
+    attempt = serializers.IntegerField()
+    ttft_ms = serializers.IntegerField(allow_null=True, help_text="Time to first token, from the claim, in ms.")
+    prompt_tokens = serializers.IntegerField()
+    cached_tokens = serializers.IntegerField()
+    completion_tokens = serializers.IntegerField()
+    error = ErrorSerializer(allow_null=True)
+    created_at = serializers.DateTimeField()
+    started_at = serializers.DateTimeField(allow_null=True)
+    finished_at = serializers.DateTimeField(allow_null=True)
+
+
+class PostedSerializer(serializers.Serializer[Any]):
+    question = MessageSerializer()
+    answer = MessageSerializer()
+    run = RunSerializer()
+
+
+class RegeneratedSerializer(serializers.Serializer[Any]):
+    answer = MessageSerializer()
+    run = RunSerializer()
+
+
+class NewConversationSerializer(serializers.Serializer[Any]):
+    title = serializers.CharField(max_length=200, required=False, allow_blank=True, default="")
+
+
+class ConversationChangeSerializer(serializers.Serializer[Any]):
+    title = serializers.CharField(max_length=200, required=False)
+    pinned = serializers.BooleanField(required=False)
+    archived = serializers.BooleanField(required=False)
+    head_message_id = serializers.UUIDField(required=False)
+
+
+class BranchSerializer(serializers.Serializer[Any]):
+    message_id = serializers.UUIDField(help_text="The last message of the branch to copy.")
+
+
+class NewMessageSerializer(serializers.Serializer[Any]):
+    client_id = serializers.UUIDField(help_text="Chosen by the client; a retry with the same one changes nothing.")
+    text = serializers.CharField(allow_blank=True, trim_whitespace=False)
+    parent_id = serializers.UUIDField(allow_null=True, default=None, help_text="The answer that this follows.")
+    file_ids = serializers.ListField(child=serializers.UUIDField(), default=list, max_length=100)
+    model = serializers.CharField(max_length=200, default="auto")
+
+
+class RegenerateSerializer(serializers.Serializer[Any]):
+    client_id = serializers.UUIDField()
+    model = serializers.CharField(max_length=200, default="auto")
+
+
+class ModelReplicasSerializer(serializers.Serializer[Any]):
+    ready = serializers.IntegerField()
+    total = serializers.IntegerField()
+
+
+class ModelSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    name = serializers.CharField()
+    state = serializers.ChoiceField(["ready", "loading", "unavailable"])
+    eta_s = serializers.IntegerField(allow_null=True, help_text="Seconds until a loading model is ready, if known.")
+    phase = serializers.CharField()
+    demo = serializers.BooleanField()
+    context_length = serializers.IntegerField()
+    note = serializers.CharField()
+    replicas = ModelReplicasSerializer()
+
+
+class ModelListSerializer(serializers.Serializer[Any]):
+    results = ModelSerializer(many=True)
+    default = serializers.CharField()
+
+
+class RunContextSerializer(serializers.Serializer[Any]):
+    messages = serializers.ListField(child=serializers.DictField())
+    passages = serializers.ListField(child=serializers.DictField())
+    mode = serializers.CharField(allow_null=True)
+    unready = serializers.ListField(child=serializers.DictField())

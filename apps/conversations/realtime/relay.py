@@ -1,0 +1,299 @@
+"""One tailer a web process for all its readers.
+
+A reader registers this process's feed at its run; from then on the runner's append copies each frame to the feed,
+and one blocking read brings the frames of every run. The log itself is read once a reader, for what came before.
+A reader that is slow loses its buffer, not its place: it catches up from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import AsyncIterator
+from functools import lru_cache
+from typing import Any
+from uuid import UUID
+
+import redis
+import redis.asyncio
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+
+from apps.conversations.eventlog import AsyncLog, encode_frame, feed_key, frame_data, frame_seq, is_done, readers_key
+from apps.conversations.services import runs
+from apps.conversations.types import RunFrame
+from apps.core.db import in_db
+from apps.core.ids import new_id
+from apps.core.valkey import new_async_valkey
+
+log = structlog.get_logger(__name__)
+MAX_BUFFERED_BYTES = 256 * 1024
+CATCH_UP = 1_000
+RETRY_S = 0.25
+FEED_TTL_S = 30
+WATCH_S = 2.0
+SILENT_WATCHES = 2
+READERS_TTL_S = 3_600
+
+
+class Reader:
+    """One reader of one run. `take()` returns the next frames, in order and once each."""
+
+    __slots__ = (
+        "_arrived",
+        "_buffer",
+        "_bytes",
+        "_given",
+        "_relay",
+        "closed",
+        "ended",
+        "gap",
+        "run_id",
+        "seq",
+        "silent",
+    )
+
+    def __init__(self, relay: Relay, run_id: UUID, after: int) -> None:
+        self.run_id, self.seq = run_id, after
+        self.ended = False
+        self.gap = True  # the log holds frames that the buffer does not
+        self.silent = 0
+        self.closed = False
+        self._relay = relay
+        self._given: list[bytes] = []
+        self._buffer: deque[bytes] = deque()
+        self._bytes = 0
+        self._arrived: asyncio.Future[None] | None = None
+
+    def push(self, frame: bytes) -> None:
+        """Called by the relay for each new frame."""
+        self.silent = 0
+        if self.gap:
+            self._notice()
+            return
+        if self._bytes + len(frame) > MAX_BUFFERED_BYTES:
+            self._buffer.clear()
+            self._bytes, self.gap = 0, True
+        else:
+            self._buffer.append(frame)
+            self._bytes += len(frame)
+        self._notice()
+
+    def stop(self) -> None:
+        """The reader is gone: end a waiting `take`."""
+        self.closed = True
+        self._notice()
+
+    def _notice(self) -> None:
+        if self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(None)
+
+    def give(self, frame: bytes) -> None:
+        """A frame that did not come from the log: what Postgres says when the log cannot be read."""
+        self._given.append(frame)
+        self._notice()
+
+    def lose_place(self) -> None:
+        """The feed may have missed something: read the log again."""
+        self._buffer.clear()
+        self._bytes, self.gap = 0, True
+        self._notice()
+
+    async def take(self, within: float) -> list[bytes]:
+        """Frames after the last ones, empty when none came within that many seconds."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within
+        while not (frames := await self._ready()):
+            wait = deadline - loop.time()
+            if wait <= 0 or self.closed:
+                return []
+            await self._wait(min(wait, RETRY_S) if self.gap else wait)
+        self.seq = frame_seq(frames[-1])
+        self.ended = is_done(frames[-1])
+        return frames
+
+    async def _wait(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        if self._buffer or self._given:
+            return
+        self._arrived = loop.create_future()
+        handle = loop.call_later(seconds, self._notice)
+        try:
+            await self._arrived
+        finally:
+            handle.cancel()
+            self._arrived = None
+
+    async def _ready(self) -> list[bytes]:
+        if self.gap and not self._given:
+            return await self._catch_up()
+        frames = [*self._given, *self._buffer]
+        self._given.clear()
+        self._buffer.clear()
+        self._bytes = 0
+        seq, fresh = self.seq, []
+        for frame in frames:
+            number = frame_seq(frame)
+            if number > seq:
+                seq = number
+                fresh.append(frame)
+        return fresh
+
+    async def _catch_up(self) -> list[bytes]:
+        """Frames from the log. The gap is closed first, so that frames arriving meanwhile are buffered."""
+        self.gap = False
+        try:
+            frames = await self._relay.log.read(self.run_id, self.seq, CATCH_UP)
+        except (redis.RedisError, OSError):
+            self.gap = True
+            return []
+        self.gap = self.gap or len(frames) == CATCH_UP
+        return list(frames)
+
+
+class Relay:
+    """All the readers of a web process, its feed, and the watch over runs that have gone silent."""
+
+    def __init__(self) -> None:
+        self.id = new_id().hex
+        self.valkey = new_async_valkey(max_connections=32)
+        self.log = AsyncLog(self.valkey)
+        self.readers: dict[str, list[Reader]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._goodbyes: set[asyncio.Task[None]] = set()
+        self._last: bytes = b"0-0"
+        self._away = False
+
+    def start(self) -> None:
+        if not self._tasks:
+            self._tasks = [asyncio.create_task(self._tail()), asyncio.create_task(self._watch())]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        with contextlib.suppress(redis.RedisError, OSError):
+            await self.valkey.delete(feed_key(self.id))
+        await self.valkey.aclose()
+
+    async def open(self, run_id: UUID, after: int) -> Reader:
+        """Register a reader. While Valkey is away it is fed from Postgres."""
+        self.start()
+        reader = Reader(self, run_id, after)
+        self.readers.setdefault(run_id.hex, []).append(reader)
+        with contextlib.suppress(redis.RedisError, OSError):
+            await self._register([run_id.hex])
+        return reader
+
+    def close(self, reader: Reader) -> None:
+        key = reader.run_id.hex
+        others = [other for other in self.readers.get(key, ()) if other is not reader]
+        if others:
+            self.readers[key] = others
+            return
+        self.readers.pop(key, None)
+        if not reader.ended:
+            task = asyncio.create_task(self._unregister(key))
+            self._goodbyes.add(task)
+            task.add_done_callback(self._goodbyes.discard)
+
+    async def _register(self, keys: list[str]) -> None:
+        async with self.valkey.pipeline(transaction=False) as pipe:
+            for key in keys:
+                readers = readers_key(UUID(hex=key))
+                pipe.sadd(readers, feed_key(self.id))
+                pipe.expire(readers, READERS_TTL_S)
+            await pipe.execute()
+
+    async def _unregister(self, key: str) -> None:
+        with contextlib.suppress(redis.RedisError, OSError):
+            if key not in self.readers:
+                await self.valkey.srem(readers_key(UUID(hex=key)), feed_key(self.id))
+
+    async def _tail(self) -> None:
+        """Read the feed for ever. A new or lost feed is made again, and then every reader reads its log."""
+        while True:
+            try:
+                await self._make_feed()
+                while True:
+                    await self._read_feed()
+            except (redis.RedisError, OSError) as error:
+                if not self._away:
+                    log.warning("relay.away", error=type(error).__name__)
+                self._away = True
+                await asyncio.sleep(0.2)
+
+    async def _make_feed(self) -> None:
+        feed = feed_key(self.id)
+        await self.valkey.delete(feed)
+        made: Any = await self.valkey.xadd(feed, {b"new": b""})
+        self._last = made
+        await self.valkey.expire(feed, FEED_TTL_S)
+        if self.readers:
+            await self._register(list(self.readers))
+        self._away = False
+        for reader in self._all():
+            reader.lose_place()
+
+    async def _read_feed(self) -> None:
+        reply: Any = await self.valkey.xread({feed_key(self.id): self._last}, count=256, block=5_000)
+        for _, entries in reply or ():
+            for entry_id, fields in entries:
+                self._last = entry_id
+                for key, frame in fields.items():
+                    self._deliver(key[:32], frame)
+
+    def _deliver(self, key: bytes, frame: bytes) -> None:
+        for reader in self.readers.get(key.decode(), ()):
+            reader.push(frame)
+
+    def _all(self) -> list[Reader]:
+        return [reader for group in self.readers.values() for reader in group]
+
+    async def _watch(self) -> None:
+        """Keep the feed alive, and ask Postgres about runs that say nothing."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            with contextlib.suppress(redis.RedisError, OSError):
+                if not await self.valkey.expire(feed_key(self.id), FEED_TTL_S):
+                    await self._make_feed()
+            for reader in self._all():
+                reader.silent += 1
+            silent = [r for r in self._all() if r.silent >= SILENT_WATCHES or self._away]
+            if silent:
+                with contextlib.suppress(OperationalError, InterfaceError):
+                    await self._tell_from_postgres(silent)
+
+    async def _tell_from_postgres(self, silent: list[Reader]) -> None:
+        """The end of runs whose last event was lost and, while Valkey is away, how far the others are."""
+        ids = list({reader.run_id for reader in silent})
+        ends = await in_db(runs.finished_events, ids)
+        texts = await in_db(runs.saved_texts, [id for id in ids if id not in ends]) if self._away else {}
+        for reader in silent:
+            if reader.run_id in ends:
+                seq, event = ends[reader.run_id]
+                reader.give(encode_frame(max(seq, reader.seq + 1), event))
+            elif reader.run_id in texts:
+                seq, text = texts[reader.run_id]
+                if seq > reader.seq:
+                    reader.give(encode_frame(seq, {"type": "snapshot", "text": text}))
+
+
+@lru_cache(maxsize=1)
+def relay() -> Relay:
+    """This process's relay. Call it in the event loop that serves requests."""
+    return Relay()
+
+
+async def follow(run_id: UUID, after: int = 0) -> AsyncIterator[RunFrame]:
+    """The events of a run from `after` on, until its end. Access must have been checked."""
+    reader = await relay().open(run_id, after)
+    try:
+        while not reader.ended:
+            for frame in await reader.take(settings.RUN_HEARTBEAT_S):
+                yield RunFrame(frame_seq(frame), frame_data(frame))
+    finally:
+        relay().close(reader)

@@ -1,0 +1,334 @@
+"""One attempt at one run: context, replica, stream, recovery, end.
+
+Leaves to others: the ticks (`flusher`), the choice of a replica (`inference.client`), the rows (`services.runs`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import orjson
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+
+from apps.accounts.types import Actor
+from apps.conversations.eventlog import AsyncLog, frame_data, unpack_ids
+from apps.conversations.runner.context import Context, build_context, passages_event
+from apps.conversations.runner.flusher import Flusher
+from apps.conversations.runner.writer import TAKEOVER_JUMP, FencedOut, RunWriter
+from apps.conversations.services import runs
+from apps.conversations.services.admission import measure_run
+from apps.conversations.types import ClaimedRun, RunResult, RunState
+from apps.core.db import in_db
+from apps.files.public import SearchResult, cite, search_passages
+from inference.client import Lease, ReplicaPool, WaitState
+from inference.protocol import (
+    EngineFailed,
+    EngineOverloaded,
+    EngineRejected,
+    EngineUnavailable,
+    GenerationRequest,
+    ModelInfo,
+    NoReplica,
+    Overloaded,
+    Resume,
+)
+
+log = structlog.get_logger(__name__)
+MAX_TRIES = 6
+FIRST_BACKOFF_S = 0.1
+MODEL_POLL_S = 1.0
+FINISH_TRIES = 60
+FINAL_FLUSHES = 5
+
+
+def cache_salt(organization_id: object) -> str:
+    """Isolates an organization's prefix cache: hex, since the engine refuses some characters."""
+    return hmac.new(settings.CACHE_SALT_SECRET.encode(), str(organization_id).encode(), hashlib.sha256).hexdigest()
+
+
+def backoff(first: float, attempt: int) -> float:
+    """Exponential with jitter, five seconds at the most."""
+    return min(5.0, first * 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries
+
+
+class Execution:
+    """Executes a claimed run to its end. `cancel` may be called at any time."""
+
+    def __init__(
+        self, run: ClaimedRun, *, runner: str, pool: ReplicaPool, event_log: AsyncLog, flusher: Flusher
+    ) -> None:
+        self.claimed, self.runner, self.pool, self.log, self.flusher = run, runner, pool, event_log, flusher
+        self.writer = RunWriter(run.id, run.attempt)
+        self.started = time.monotonic()
+        self.task: asyncio.Task[None] | None = None
+        self.cancelled = run.cancel_requested
+        self.replica = run.checkpoint.replica
+        self.model: ModelInfo | None = None
+        self.reconstructed: list[Mapping[str, Any]] = []
+        self.found: SearchResult | None = None
+        self.saved: asyncio.Task[bool] | None = None
+        self.avoid: list[str] = []
+
+    def cancel(self) -> None:
+        """The user wants no more of it: stop the replica, keep the text."""
+        self.cancelled = True
+        if self.task is not None:
+            self.task.cancel()
+
+    async def run(self) -> None:
+        """Never raises but for a cancelled task that is not a user's cancel (the process is going down)."""
+        with structlog.contextvars.bound_contextvars(run_id=str(self.claimed.id), attempt=self.claimed.attempt):
+            try:
+                if await self._take_over():
+                    self.flusher.add(self.writer)
+                    await self._end(await self._answer())
+            except FencedOut:
+                log.info("run.fenced_out")
+            except Exception:
+                # The edge of a run: a bug ends this run with an error and leaves the others alone.
+                log.exception("run.crashed")
+                await self._end(self._failed("internal", "Something went wrong on our side. Try again."))
+            finally:
+                self.flusher.remove(self.writer)
+
+    async def _take_over(self) -> bool:
+        """Restore what an earlier attempt committed; false when a newer one is already there."""
+        run, saved = self.claimed, self.claimed.checkpoint
+        if run.attempt == 1:
+            return True
+        try:
+            entries = await self.log.fence(run.id, run.attempt, saved.seq)
+        except OSError:
+            entries = ()
+        if entries is None:
+            return False
+        text, ids, seq, tokens = saved.text, list(saved.token_ids), saved.seq, saved.completion_tokens
+        known = bool(ids) or not text
+        for entry in entries:
+            event = orjson.loads(frame_data(entry.frame))
+            seq = int(entry.frame[4 : entry.frame.index(b"\n")])
+            if event["type"] == "text" and event["at"] == len(text):
+                text += event["text"]
+                more = unpack_ids(entry.token_ids)
+                known = known and bool(more)
+                ids.extend(more)
+                tokens += len(more) or 1
+            elif event["type"] == "snapshot" and len(event["text"]) >= len(text):
+                known = known and event["text"] == text
+                text = event["text"]
+        self.writer.seq = seq + TAKEOVER_JUMP
+        self.writer.restore(text, tuple(ids) if known else (), saved.prompt_token_ids, tokens)
+        self.writer.snapshot()
+        if text:
+            self._reconstructed()
+        return True
+
+    def _reconstructed(self) -> None:
+        event = {"at": self.writer.text_length, "attempt": self.claimed.attempt, "replica": self.replica}
+        self.reconstructed.append(event)
+        self.writer.emit({"type": "reconstructed", **event}, sticky=True)
+
+    async def _answer(self) -> RunResult:
+        self.task = asyncio.current_task()
+        try:
+            if self.cancelled:
+                return self._result(RunState.CANCELLED, "cancelled")
+            async with asyncio.timeout(settings.RUN_DEADLINE_S):
+                return await self._generate()
+        except asyncio.CancelledError:
+            if not self.cancelled:
+                raise
+            asyncio.current_task().uncancel()  # type: ignore[union-attr]
+            return self._result(RunState.CANCELLED, "cancelled")
+        except TimeoutError:
+            return self._failed("deadline", f"The answer took longer than {settings.RUN_DEADLINE_S} s and was stopped.")
+        except NoReplica as error:
+            return self._failed(
+                "no_replica", "No replica of this model is running. Try again later.", error.eta_s or 15
+            )
+        except (Overloaded, EngineOverloaded) as error:
+            return self._failed("overloaded", f"The model is too busy: {error.reason}.", error.retry_after_s or 5)
+        except EngineRejected as error:
+            return self._failed("rejected", f"The model refused the request: {error.message[:300]}")
+        except (EngineFailed, EngineUnavailable):
+            return self._failed("replica_failed", "The model stopped answering. What it wrote is kept; try again.", 2)
+        finally:
+            self.task = None
+
+    async def _generate(self) -> RunResult:
+        context: Context | None = None
+        for attempt in range(MAX_TRIES):
+            try:
+                self.model = await self._wait_for_model()
+                context = context or await self._context(self.model)
+                return await self._stream(context)
+            except (EngineFailed, EngineUnavailable, EngineOverloaded) as error:
+                log.warning("replica.failed", replica=self.replica, error=type(error).__name__, detail=str(error)[:200])
+                self.avoid.append(self.replica)
+                if attempt == MAX_TRIES - 1:
+                    raise
+                await asyncio.sleep(backoff(FIRST_BACKOFF_S, attempt))
+        raise AssertionError("unreachable")
+
+    async def _wait_for_model(self) -> ModelInfo:
+        """The run's model once a replica of it is ready. Readers are told how long that may take."""
+        while True:
+            info = self.pool.resolve(self.claimed.model)
+            if info.replicas_ready:
+                return info
+            if info.eta_s is None and time.monotonic() - self.started > settings.RUN_NO_REPLICA_S:
+                raise NoReplica(info.id)
+            self._emit_waiting(WaitState(1, info.eta_s))
+            await asyncio.sleep(MODEL_POLL_S)
+
+    def _emit_waiting(self, wait: WaitState) -> None:
+        estimate = None if wait.estimated_wait_s is None else round(wait.estimated_wait_s, 1)
+        self.writer.emit(
+            {
+                "type": "state",
+                "state": "queued",
+                "attempt": self.claimed.attempt,
+                "position": wait.position,
+                "estimated_wait_s": estimate,
+            }
+        )
+        self.flusher.hurry()
+
+    async def _context(self, model: ModelInfo) -> Context:
+        run = self.claimed
+        if run.file_ids:
+            actor = Actor(user_id=run.user_id, organization_id=run.organization_id)
+            self.found = await in_db(
+                search_passages, actor, file_ids=run.file_ids, query=run.turns[-1].text, limit=settings.RUN_PASSAGES
+            )
+            self.writer.emit(passages_event(self.found), sticky=True)
+        context = build_context(
+            run,
+            found=self.found,
+            context_length=model.context_length or 2_048,
+            max_output=settings.RUN_MAX_OUTPUT_TOKENS,
+        )
+        if not run.prompt:
+            self.saved = asyncio.create_task(
+                in_db(runs.save_context, run.id, run.attempt, context=context.view(), model=model.id, replica="")
+            )
+        return context
+
+    async def _stream(self, context: Context) -> RunResult:
+        request_tokens = context.max_tokens + sum(len(m.content) // 3 for m in context.messages)
+        async with self.pool.reserve(
+            self.claimed.model,
+            tokens=request_tokens,
+            prefer=self.replica or None,
+            avoid=self.avoid,
+            on_wait=self._emit_waiting,
+        ) as lease:
+            if self.replica and self.writer.text_length and self.avoid:
+                self.replica = lease.replica.id
+                self._reconstructed()
+            self.replica = lease.replica.id
+            self._emit_running(lease)
+            stream = lease.engine.generate(self._request(context, lease.model))
+            try:
+                reason = await self.flusher.follow(self.writer, stream)
+            finally:
+                await stream.aclose()
+        state = RunState.INCOMPLETE if reason == "length" else RunState.COMPLETED
+        return self._result(state, reason)
+
+    def _emit_running(self, lease: Lease) -> None:
+        self.writer.emit(
+            {
+                "type": "state",
+                "state": "running",
+                "attempt": self.claimed.attempt,
+                "position": None,
+                "estimated_wait_s": None,
+                "model": lease.model.id,
+                "replica": lease.replica.id,
+            }
+        )
+
+    def _request(self, context: Context, model: ModelInfo) -> GenerationRequest:
+        params, writer = self.claimed.params, self.writer
+        resume = None
+        if writer.text_length or writer.token_ids:
+            ids = tuple(writer.token_ids) if writer.ids_known else ()
+            resume = Resume(writer.prompt_token_ids if ids else (), ids, writer.text)
+        return GenerationRequest(
+            request_id=f"{self.claimed.id.hex}-{self.claimed.attempt}-{len(self.avoid)}",
+            model=model.id,
+            messages=context.messages,
+            max_tokens=context.max_tokens,
+            temperature=model.temperature if params.temperature is None else params.temperature,
+            top_p=model.top_p if params.top_p is None else params.top_p,
+            stop=params.stop,
+            seed=params.seed,
+            cache_salt=cache_salt(self.claimed.organization_id),
+            priority=self.claimed.priority,
+            resume=resume,
+            extra=params.extra,
+        )
+
+    def _result(self, state: RunState, reason: str | None, error: Mapping[str, Any] | None = None) -> RunResult:
+        writer, usage = self.writer, self.writer.usage
+        first = writer.first_token_at
+        prompt = len(writer.prompt_token_ids) or (usage.prompt_tokens if usage else 0)
+        return RunResult(
+            state=state,
+            text=writer.text,
+            finish_reason=reason,
+            prompt_tokens=prompt,
+            cached_tokens=min(usage.cached_tokens, prompt) if usage else 0,
+            completion_tokens=usage.completion_tokens if usage and not writer.ids_known else writer.tokens,
+            model=self.model.id if self.model else "",
+            replica=self.replica,
+            ttft_ms=None if first is None else round((first - self.started) * 1000),
+            citations=cite(writer.text, self.found.hits) if self.found and self.found.hits else (),
+            error=error,
+            reconstructed=tuple(self.reconstructed),
+        )
+
+    def _failed(self, code: str, message: str, retry_after_s: float | None = None) -> RunResult:
+        """A run that broke off keeps its text and is incomplete; one that wrote nothing failed."""
+        error = {"code": code, "message": message, "retry_after_s": retry_after_s}
+        state = RunState.INCOMPLETE if self.writer.text_length else RunState.FAILED
+        log.warning("run.failed", code=code, written=self.writer.text_length)
+        return self._result(state, None, error)
+
+    async def _end(self, result: RunResult) -> None:
+        """Final rows first, then the terminal event. Waits out a database that is away: the text is in memory."""
+        if result.citations:
+            self.writer.emit({"type": "citations", "citations": list(result.citations)})
+        if self.saved is not None:
+            await asyncio.gather(self.saved, return_exceptions=True)
+        event = await self._finish(result)
+        if event is None or self.writer.fenced:
+            raise FencedOut
+        self.writer.emit(event, final=True)
+        for _ in range(FINAL_FLUSHES):
+            await self.flusher.flushed()
+            if not self.writer.has_queued:
+                break
+        if result.state is RunState.COMPLETED:
+            asyncio.get_running_loop().run_in_executor(None, measure_run, time.monotonic() - self.started)
+
+    async def _finish(self, result: RunResult) -> dict[str, Any] | None:
+        run = self.claimed
+        for attempt in range(FINISH_TRIES):
+            try:
+                numbered = replace(result, seq=self.writer.next_seq())
+                return await in_db(runs.finish_run, run.id, run.attempt, numbered, by=self.runner)
+            except (OperationalError, InterfaceError) as error:
+                log.warning("database.away", error=type(error).__name__, attempt=attempt)
+                await asyncio.sleep(backoff(FIRST_BACKOFF_S, attempt))
+        return None

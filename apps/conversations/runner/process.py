@@ -1,0 +1,179 @@
+"""The runner process: a lease, a claim loop, a sweep, and an execution for each run it holds."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import UUID
+
+import redis
+import redis.asyncio
+import structlog
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+
+from apps.conversations.eventlog import AsyncLog, lane_key
+from apps.conversations.runner.execution import Execution
+from apps.conversations.runner.flusher import Flusher
+from apps.conversations.runner.titles import make_title
+from apps.conversations.services import runs
+from apps.conversations.services.handoff import CANCEL_CHANNEL
+from apps.conversations.types import ClaimedRun, Lane
+from apps.core.db import in_db
+from apps.core.valkey import new_async_valkey
+from inference.client import ReplicaPool
+
+log = structlog.get_logger(__name__)
+CLAIM_BATCH = 32
+SWEEP_S = 0.4
+DRAIN_S = 20.0
+AWAY = (redis.RedisError, OSError, OperationalError, InterfaceError)
+"""A service that is away: every loop survives it and tries again."""
+
+
+class RunnerProcess:
+    """Executes runs until it is told to stop, then drains and hands the rest over."""
+
+    def __init__(self) -> None:
+        self.valkey = new_async_valkey(max_connections=16)
+        self.log = AsyncLog(self.valkey)
+        self.pool = ReplicaPool(settings.REDIS_URL, replica_urls=settings.REPLICA_URLS)
+        self.flusher = Flusher(self.log)
+        self.executions: dict[UUID, Execution] = {}
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.stopping = asyncio.Event()
+        self.id: UUID | None = None
+
+    async def run(self) -> None:
+        """Until SIGTERM or SIGINT."""
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self.stopping.set)
+        await self.pool.start()
+        self.id = await self._register()
+        log.info("runner.ready", runner=str(self.id))
+        loops = [
+            asyncio.create_task(self.flusher.run(), name="flush"),
+            asyncio.create_task(self._every(settings.RUN_CHECKPOINT_S, self.flusher.checkpoint), name="checkpoint"),
+            asyncio.create_task(self._every(settings.RUN_LEASE_S / 4, self._renew), name="lease"),
+            asyncio.create_task(self._every(SWEEP_S, self._sweep), name="sweep"),
+            asyncio.create_task(self._retrying(self._listen_for_cancels), name="cancels"),
+        ]
+        claims = asyncio.create_task(self._retrying(self._claim_offered), name="claims")
+        await self.stopping.wait()
+        claims.cancel()
+        await self._drain()
+        for task in loops:
+            task.cancel()
+        await asyncio.gather(claims, *loops, return_exceptions=True)
+        await in_db(runs.release_runner, self.id)
+        await self.pool.stop()
+        await self.valkey.aclose()
+        log.info("runner.stopped", left=len(self.executions))
+
+    async def _register(self) -> UUID:
+        while True:
+            try:
+                id = await in_db(runs.register_runner)
+                await in_db(runs.renew_lease, id, settings.RUN_LEASE_S)
+                return id
+            except AWAY as error:
+                log.warning("runner.waiting_for_database", error=type(error).__name__)
+                await asyncio.sleep(1)
+
+    @property
+    def room(self) -> int:
+        return 0 if self.stopping.is_set() else settings.RUNS_PER_RUNNER - len(self.executions)
+
+    async def _every(self, seconds: float, step: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await step()
+            except AWAY as error:
+                log.warning("runner.away", step=step.__name__, error=type(error).__name__)
+
+    async def _retrying(self, loop: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            try:
+                await loop()
+            except AWAY as error:
+                log.warning("runner.away", step=loop.__name__, error=type(error).__name__)
+                await asyncio.sleep(0.5)
+
+    async def _claim_offered(self) -> None:
+        """Take offered runs, interactive ones first."""
+        keys = [lane_key(Lane.INTERACTIVE), lane_key(Lane.BATCH)]
+        while True:
+            if self.room <= 0:
+                await asyncio.sleep(0.05)
+                continue
+            popped: Any = await self.valkey.blmpop(
+                1.0, len(keys), *keys, direction="LEFT", count=min(CLAIM_BATCH, self.room)
+            )
+            if popped:
+                await self._claim([UUID(hex=raw.decode()) for raw in popped[1]])
+
+    async def _claim(self, ids: Sequence[UUID]) -> None:
+        assert self.id is not None
+        for claimed in await in_db(runs.claim_runs, self.id, ids):
+            self._start(claimed)
+
+    def _start(self, claimed: ClaimedRun) -> None:
+        execution = Execution(claimed, runner=str(self.id), pool=self.pool, event_log=self.log, flusher=self.flusher)
+        self.executions[claimed.id] = execution
+        task = asyncio.create_task(self._execute(execution), name=f"run-{claimed.id}")
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _execute(self, execution: Execution) -> None:
+        claimed = execution.claimed
+        try:
+            await execution.run()
+        finally:
+            if self.executions.get(claimed.id) is execution:
+                del self.executions[claimed.id]
+        if claimed.needs_title and execution.writer.text_length and not self.stopping.is_set():
+            await make_title(self.pool, claimed, execution.writer.text)
+
+    async def _renew(self) -> None:
+        assert self.id is not None
+        await in_db(runs.renew_lease, self.id, settings.RUN_LEASE_S)
+
+    async def _sweep(self) -> None:
+        """Runs whose hint was lost, runs of dead runners, and cancellations whose note was missed."""
+        assert self.id is not None
+        work = await in_db(runs.find_work, self.id, min(CLAIM_BATCH, max(0, self.room)))
+        for id in work.cancelled:
+            self._cancel(id)
+        await self._claim([id for id in work.claimable if id not in self.executions or self._is_lost(id)])
+
+    def _is_lost(self, id: UUID) -> bool:
+        """Our own lease lapsed and the run is offered again: only a newer attempt may go on with it."""
+        return self.executions[id].writer.fenced
+
+    def _cancel(self, id: UUID) -> None:
+        execution = self.executions.get(id)
+        if execution is not None:
+            execution.cancel()
+
+    async def _listen_for_cancels(self) -> None:
+        async with self.valkey.pubsub() as channel:
+            await channel.subscribe(CANCEL_CHANNEL)
+            async for message in channel.listen():
+                if message["type"] == "message":
+                    self._cancel(UUID(hex=message["data"].decode()))
+
+    async def _drain(self) -> None:
+        """Let answers end; what is left is checkpointed and goes to another runner at once."""
+        log.info("runner.draining", runs=len(self.executions))
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=DRAIN_S)
+        left = list(self.tasks)
+        if left:
+            await self.flusher.checkpoint()
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

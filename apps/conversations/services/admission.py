@@ -1,0 +1,133 @@
+"""Whether a new run may start: which model it means, and whether the waiting line has room.
+
+Checked before anything is written, so that an overloaded system answers with its own HTTP status, the reason
+and how long to wait. The runner's replica pool decides again with exact numbers.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import redis
+import structlog
+from django.conf import settings
+from django.db.models import Count, Q
+
+from apps.accounts.types import Actor
+from apps.conversations.models import Run
+from apps.conversations.types import RunState
+from apps.core.errors import ModelNotFound, NoReplica, Overloaded, RateLimited
+from apps.core.valkey import valkey
+from inference.client import AUTO, read_capacity, read_models
+from inference.protocol import Capacity, ModelInfo, ModelState
+
+log = structlog.get_logger(__name__)
+_FRESH_S = 0.5
+_WAIT_FOR_MODEL_S = 15
+_UNMEASURED_RUN_S = 5.0
+_MEAN_RUN_KEY = "stats:mean_run_s"
+
+
+@dataclass(slots=True)
+class _Registry:
+    """The registry as this process read it last; half a second old at most."""
+
+    models: tuple[ModelInfo, ...] = ()
+    capacity: dict[str, Capacity] | None = None
+    read_at: float = 0.0
+
+
+_registry = _Registry()
+
+
+def known_models() -> tuple[ModelInfo, ...]:
+    """Every model of the registry; the last known ones while Valkey is away."""
+    now = time.monotonic()
+    if now - _registry.read_at > _FRESH_S:
+        try:
+            _registry.models = read_models(valkey())
+            _registry.capacity = {}
+        except redis.RedisError as error:
+            log.warning("models.unread", error=type(error).__name__)
+        _registry.read_at = now
+    return _registry.models
+
+
+def _capacity(model: str) -> Capacity:
+    cached = _registry.capacity if _registry.capacity is not None else {}
+    if model not in cached:
+        cached[model] = read_capacity(valkey(), model)
+        _registry.capacity = cached
+    return cached[model]
+
+
+def resolve_model(requested: str) -> ModelInfo:
+    """The model a request names. Raises ModelNotFound for a name we do not serve, NoReplica when none is there."""
+    models = known_models()
+    if not models:
+        raise NoReplica("No model is running yet. Try again in a moment.", retry_after_s=_WAIT_FOR_MODEL_S)
+    if requested == AUTO:
+        return next((m for m in models if m.state is ModelState.READY), models[0])
+    found = next((m for m in models if m.id == requested), None)
+    if found is None:
+        names = ", ".join([AUTO, *(m.id for m in models)])
+        raise ModelNotFound(f"There is no model named {requested[:80]!r}. Choose one of: {names}.")
+    return found
+
+
+def admit(actor: Actor, requested: str) -> ModelInfo:
+    """Accept a run of `requested` for now, or say why not and how long to wait.
+
+    Raises ModelNotFound, NoReplica, Overloaded or RateLimited. A model that is still loading accepts a short line.
+    """
+    model = resolve_model(requested)
+    if model.state is ModelState.UNAVAILABLE:
+        raise NoReplica(
+            f"{model.name} is not running. An operator can see why in the console; you can choose another model.",
+            retry_after_s=_WAIT_FOR_MODEL_S,
+        )
+    counts = Run.objects.filter(state__in=[RunState.QUEUED, RunState.RUNNING]).aggregate(
+        all=Count("id"), own=Count("id", filter=Q(user_id=actor.user_id))
+    )
+    if counts["own"] >= settings.RUNS_PER_USER:
+        raise RateLimited(
+            f"You have {counts['own']} answers in progress, which is the limit. Wait for one to end or stop one.",
+            retry_after_s=_mean_run_s(),
+        )
+    _refuse_a_full_line(model, counts["all"])
+    return model
+
+
+def _refuse_a_full_line(model: ModelInfo, active: int) -> None:
+    try:
+        slots = max(1, _capacity(model.id).slots)
+    except redis.RedisError:
+        slots = 1
+    room = slots * (1 + settings.RUN_QUEUE_PER_SLOT)
+    if active >= room:
+        wait = max(1.0, (active - slots + 1) * _mean_run_s() / slots / 2)
+        raise Overloaded(
+            f"All {slots} places of {model.name} are taken and {active - slots} requests wait. Try again later.",
+            retry_after_s=round(wait, 1),
+            reason="queue_full",
+        )
+
+
+def _mean_run_s() -> float:
+    """The measured mean time of a run, kept by the runners."""
+    try:
+        value = valkey().get(_MEAN_RUN_KEY)
+    except redis.RedisError:
+        value = None
+    return float(value) if isinstance(value, bytes) else _UNMEASURED_RUN_S
+
+
+def measure_run(seconds: float) -> None:
+    """Fold a finished run's time into the mean; a lost or racing update only slows the mean down."""
+    try:
+        value = valkey().get(_MEAN_RUN_KEY)
+        mean = float(value) if isinstance(value, bytes) else seconds
+        valkey().set(_MEAN_RUN_KEY, mean + 0.1 * (seconds - mean), ex=3600)
+    except redis.RedisError:
+        return

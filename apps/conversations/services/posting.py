@@ -1,0 +1,286 @@
+"""Start runs: a question with its answer, another answer, or an API call. Each is one transaction.
+
+A retry (the same `Idempotency-Key`, or the same client id in a conversation) returns the first result; the key
+with another body is refused. The conversation row is the lock, so sequence numbers have no gaps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from apps.accounts.public import check_rate
+from apps.accounts.types import Actor
+from apps.conversations.access import access_conversation, access_message
+from apps.conversations.models import Conversation, Message, Run
+from apps.conversations.selectors import message_views, run_view
+from apps.conversations.services.admission import admit
+from apps.conversations.services.conversations import announce
+from apps.conversations.services.handoff import offer
+from apps.conversations.types import ACTIVE, ChatMessage, RunParams, RunState, StartedRun
+from apps.core.errors import Conflict, IdempotencyMismatch, Invalid, NotFound, TooLarge
+from apps.core.ids import new_id
+from apps.core.notify import notify_user
+from apps.files.public import summarize_files
+
+TITLE_CHARS = 60
+KEY_LIFE = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person sends: one message under `parent_id`, with files."""
+
+    conversation_id: UUID
+    client_id: UUID
+    text: str
+    parent_id: UUID | None
+    file_ids: tuple[UUID, ...]
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """`view` is the response body; `created` is false for the replay of an earlier request."""
+
+    view: dict[str, Any]
+    created: bool
+
+
+def post_message(actor: Actor, question: Question, *, key: str | None = None, request_id: str = "") -> Posted:
+    """Write a question, its empty answer and their run. Raises the AppErrors of a bad, foreign or refused request."""
+    _check_text(question.text, bool(question.file_ids))
+    digest = _digest("message", asdict(question))
+    if replay := _replay(actor, key, digest, client=(question.conversation_id, question.client_id)):
+        return Posted(_posted_view(replay), created=False)
+    if len(set(question.file_ids)) > settings.FILES_PER_MESSAGE:
+        raise Invalid(
+            f"A message can have {settings.FILES_PER_MESSAGE} files.", fields={"file_ids": ["Too many files."]}
+        )
+    access_conversation(actor, question.conversation_id)
+    summarize_files(actor, question.file_ids)
+    check_rate(actor, "run")
+    model = admit(actor, question.model)
+    with transaction.atomic():
+        conversation = access_conversation(actor, question.conversation_id, lock=True)
+        if replay := _replay(actor, key, digest, client=(question.conversation_id, question.client_id)):
+            return Posted(_posted_view(replay), created=False)
+        _check_parent(actor, conversation, question.parent_id, role="assistant")
+        asked = _message(conversation, "user", question.parent_id, text=question.text, status=RunState.COMPLETED)
+        asked.client_id, asked.file_ids = question.client_id, list(dict.fromkeys(question.file_ids))
+        answer = _message(conversation, "assistant", asked.id, status=RunState.QUEUED)
+        run = _run(actor, conversation, answer, asked.id, model.id, question.model, key, digest, request_id)
+        asked.run_id = run.id
+        Message.objects.bulk_create([asked, answer])
+        run.save(force_insert=True)
+        if not conversation.title:
+            conversation.title, conversation.title_by = _title_of(question.text), "question"
+        _save_head(conversation, answer.id)
+        _hand_off(run, conversation)
+    return Posted(_posted_view(run, [asked, answer]), created=True)
+
+
+def regenerate(
+    actor: Actor, *, conversation_id: UUID, answer_id: UUID, client_id: UUID, model: str, request_id: str = ""
+) -> Posted:
+    """Another answer to the same question, as a sibling of `answer_id`."""
+    digest = _digest("regenerate", {"conversation": conversation_id, "answer": answer_id, "model": model})
+    key = f"regenerate:{client_id}"
+    if replay := _replay(actor, key, digest):
+        return Posted(_posted_view(replay), created=False)
+    access_conversation(actor, conversation_id)
+    check_rate(actor, "run")
+    chosen = admit(actor, model)
+    with transaction.atomic():
+        conversation = access_conversation(actor, conversation_id, lock=True)
+        if replay := _replay(actor, key, digest):
+            return Posted(_posted_view(replay), created=False)
+        old = access_message(actor, conversation, answer_id)
+        if old.role != "assistant" or old.parent_id is None:
+            raise Invalid("Only an answer to a question can be generated again.")
+        if old.status in ACTIVE:
+            raise Conflict("This answer is still being written. Stop it first.")
+        answer = _message(conversation, "assistant", old.parent_id, status=RunState.QUEUED)
+        run = _run(actor, conversation, answer, old.parent_id, chosen.id, model, key, digest, request_id)
+        answer.save(force_insert=True)
+        run.save(force_insert=True)
+        _save_head(conversation, answer.id)
+        _hand_off(run, conversation)
+    return Posted(_posted_view(run, [answer]), created=True)
+
+
+def start_api_run(
+    actor: Actor,
+    *,
+    model: str,
+    messages: Sequence[ChatMessage],
+    params: RunParams,
+    idempotency_key: str | None = None,
+    request_id: str = "",
+) -> StartedRun:
+    """A run whose prompt the caller brings. Its answer lives in a conversation of its own that lists do not show."""
+    prompt = [asdict(message) for message in messages]
+    if sum(len(message.content) for message in messages) > settings.MESSAGE_MAX_CHARS * 5:
+        raise TooLarge("The messages are longer than one million characters in all.")
+    digest = _digest("api", {"model": model, "messages": prompt, "params": asdict(params)})
+    if replay := _replay(actor, idempotency_key, digest):
+        return StartedRun(replay.id, replay.conversation_id, replay.answer_id, created=False)
+    check_rate(actor, "run")
+    chosen = admit(actor, model)
+    try:
+        with transaction.atomic():
+            conversation = Conversation(
+                organization_id=actor.organization_id,
+                owner_id=actor.user_id,
+                origin=Conversation.Origin.API,
+                updated_at=timezone.now(),
+            )
+            answer = _message(conversation, "assistant", None, status=RunState.QUEUED)
+            conversation.head_message_id = answer.id
+            run = _run(
+                actor, conversation, answer, None, chosen.id, model, idempotency_key, digest, request_id, params, prompt
+            )
+            conversation.save(force_insert=True)
+            answer.save(force_insert=True)
+            run.save(force_insert=True)
+            transaction.on_commit(lambda: offer(run.lane, run.id))
+    except IntegrityError:
+        if replay := _replay(actor, idempotency_key, digest):
+            return StartedRun(replay.id, replay.conversation_id, replay.answer_id, created=False)
+        raise
+    return StartedRun(run.id, conversation.id, answer.id)
+
+
+def _digest(kind: str, body: Any) -> str:
+    return hashlib.sha256(orjson.dumps([kind, body], option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def _check_text(text: str, has_files: bool) -> None:
+    if len(text) > settings.MESSAGE_MAX_CHARS:
+        raise TooLarge(
+            f"The message has {len(text):,} characters; {settings.MESSAGE_MAX_CHARS:,} is the most. "
+            "Attach long text as a file."
+        )
+    if not text.strip() and not has_files:
+        raise Invalid("Write something first.", fields={"text": ["This is empty."]})
+    if "\x00" in text:
+        raise Invalid("The text has a NUL character.", fields={"text": ["NUL characters are not allowed."]})
+
+
+def _replay(actor: Actor, key: str | None, digest: str, client: tuple[UUID, UUID] | None = None) -> Run | None:
+    """The run of an earlier request with this key or client id. Raises IdempotencyMismatch for another body."""
+    run = None
+    if key:
+        run = Run.objects.filter(user_id=actor.user_id, idempotency_key=key).first()
+        if run is not None and run.created_at < timezone.now() - KEY_LIFE:
+            Run.objects.filter(id=run.id).update(idempotency_key=None)
+            run = None
+    if run is None and client:
+        asked = Message.objects.filter(
+            conversation_id=client[0], client_id=client[1], organization_id=actor.organization_id
+        ).first()
+        if asked is not None and asked.run_id is not None:
+            run = Run.objects.filter(id=asked.run_id, user_id=actor.user_id).first()
+    if run is not None and run.request_digest != digest:
+        raise IdempotencyMismatch("This key or client id was used for another request. Send a new one.")
+    return run
+
+
+def _check_parent(actor: Actor, conversation: Conversation, parent_id: UUID | None, *, role: str) -> None:
+    if parent_id is None:
+        return
+    try:
+        parent = access_message(actor, conversation, parent_id)
+    except NotFound as error:
+        raise Invalid("The message this follows does not exist.", fields={"parent_id": ["Unknown message."]}) from error
+    if parent.role != role:
+        raise Invalid("A question follows an answer.", fields={"parent_id": ["Not an answer."]})
+    if parent.status in ACTIVE:
+        raise Conflict("The answer this follows is still being written. Wait for it or stop it.")
+
+
+def _message(conversation: Conversation, role: str, parent_id: UUID | None, **values: Any) -> Message:
+    """The next message of a locked conversation; the caller saves both."""
+    conversation.last_seq += 1
+    return Message(
+        id=new_id(),
+        conversation_id=conversation.id,
+        organization_id=conversation.organization_id,
+        seq=conversation.last_seq,
+        role=role,
+        parent_id=parent_id,
+        **values,
+    )
+
+
+def _run(
+    actor: Actor,
+    conversation: Conversation,
+    answer: Message,
+    question_id: UUID | None,
+    model: str,
+    requested: str,
+    key: str | None,
+    digest: str,
+    request_id: str,
+    params: RunParams | None = None,
+    prompt: list[dict[str, Any]] | None = None,
+) -> Run:
+    now = timezone.now()
+    run = Run(
+        organization_id=actor.organization_id,
+        user_id=actor.user_id,
+        conversation_id=conversation.id,
+        question_id=question_id,
+        answer_id=answer.id,
+        transitions=[{"state": RunState.QUEUED, "at": now.isoformat(), "attempt": 0, "by": "web"}],
+        tier=actor.tier,
+        deadline_at=now + timedelta(seconds=settings.RUN_DEADLINE_S),
+        idempotency_key=key,
+        request_digest=digest,
+        request_id=request_id,
+        model_requested=requested,
+        model=model,
+        params=asdict(params or RunParams()),
+        prompt=prompt,
+    )
+    answer.run_id = run.id
+    return run
+
+
+def _save_head(conversation: Conversation, answer_id: UUID) -> None:
+    conversation.head_message_id = answer_id
+    conversation.updated_at = timezone.now()
+    conversation.save(update_fields=["last_seq", "head_message_id", "updated_at", "title", "title_by"])
+
+
+def _hand_off(run: Run, conversation: Conversation) -> None:
+    transaction.on_commit(lambda: offer(run.lane, run.id))
+    announce(conversation)
+    notify_user(run.user_id, {"type": "run", "run": run_view(run)})
+
+
+def _posted_view(run: Run, messages: list[Message] | None = None) -> dict[str, Any]:
+    """`question` (when the run has one of its own), `answer` and `run`, as the client sees them."""
+    rows = messages or list(
+        Message.objects.filter(conversation_id=run.conversation_id, id__in=[run.question_id, run.answer_id])
+    )
+    views = {view["role"]: view for view in message_views(rows)}
+    body: dict[str, Any] = {"answer": views["assistant"], "run": run_view(run)}
+    if "user" in views and views["user"]["run_id"] == run.id:
+        body["question"] = views["user"]
+    return body
+
+
+def _title_of(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"

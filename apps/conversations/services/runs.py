@@ -1,0 +1,332 @@
+"""The life of a run in Postgres: claim, checkpoint, finish, cancel, and finding what nobody works on.
+
+`attempt` is the fencing token. Every write of a runner names the attempt it was given, and changes nothing once
+a newer one exists. A runner's lease is one row for all its runs; a run whose owner has no live lease is anyone's.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import redis
+from django.db import connection, transaction
+from django.utils import timezone
+
+from apps.accounts.public import record_usage
+from apps.accounts.types import Actor, RunUsage
+from apps.conversations.access import access_run
+from apps.conversations.eventlog import Append, append_now, encode_frame
+from apps.conversations.models import Conversation, Message, Run, Runner
+from apps.conversations.selectors import View, answer_view, run_view
+from apps.conversations.services.conversations import announce, branch_path
+from apps.conversations.services.handoff import hint_cancel
+from apps.conversations.types import (
+    ACTIVE,
+    TERMINAL,
+    ChatMessage,
+    Checkpoint,
+    ClaimedRun,
+    RunParams,
+    RunResult,
+    RunState,
+    Turn,
+)
+from apps.core.notify import notify_user
+from apps.core.valkey import valkey
+
+MAX_ATTEMPTS = 8
+MAX_TURNS = 200
+STALE_HINT_S = 1.0
+
+_OWNERLESS = """
+    (state = 'queued' OR (state = 'running' AND NOT EXISTS (
+        SELECT 1 FROM conversations_runner o WHERE o.id = conversations_run.owner_id AND o.lease_until > now())))
+"""
+_FIND = (
+    "SELECT id FROM conversations_run WHERE state IN ('queued', 'running') AND "  # noqa: S608 - constants
+    + _OWNERLESS
+    + "AND (state = 'running' OR created_at < now() - %s * interval '1 second') ORDER BY created_at LIMIT %s"
+)
+_CLAIM = f"""
+    UPDATE conversations_run SET
+        state = 'running', owner_id = %(owner)s, attempt = attempt + 1,
+        started_at = COALESCE(started_at, now()),
+        transitions = transitions || jsonb_build_object(
+            'state', 'running', 'at', now(), 'attempt', attempt + 1, 'by', %(by)s::text)
+    WHERE id = ANY(%(ids)s) AND {_OWNERLESS}
+    RETURNING *
+"""  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a sweep found: runs to claim, and own runs whose user wants them stopped."""
+
+    claimable: tuple[UUID, ...]
+    cancelled: tuple[UUID, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One run's part of a checkpoint."""
+
+    run_id: UUID
+    attempt: int
+    seq: int
+    text: str
+    token_ids: tuple[int, ...]
+    prompt_token_ids: tuple[int, ...]
+    completion_tokens: int
+
+
+def register_runner() -> UUID:
+    """Take a lease for this process."""
+    return Runner.objects.create(host=socket.gethostname(), pid=os.getpid(), lease_until=timezone.now()).id
+
+
+def renew_lease(runner_id: UUID, seconds: float) -> None:
+    """Extend the lease by the database's clock; one row whatever the number of runs."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE conversations_runner SET lease_until = now() + %s * interval '1 second' WHERE id = %s",
+            [seconds, runner_id],
+        )
+
+
+def release_runner(runner_id: UUID) -> None:
+    """Give the lease up, so that others take the remaining runs at once."""
+    Runner.objects.filter(id=runner_id).delete()
+
+
+def find_work(runner_id: UUID, limit: int) -> Work:
+    """Runs that wait although their hint is gone, runs of dead runners, and own runs to cancel."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FIND, [STALE_HINT_S, max(0, limit)])
+        claimable = tuple(row[0] for row in cursor.fetchall())
+        cursor.execute(
+            "SELECT id FROM conversations_run"
+            " WHERE state IN ('queued', 'running') AND owner_id = %s AND cancel_requested_at IS NOT NULL",
+            [runner_id],
+        )
+        return Work(claimable, tuple(row[0] for row in cursor.fetchall()))
+
+
+def forget_dead_runners() -> int:
+    """Drop runner rows whose lease ended an hour ago."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM conversations_runner WHERE lease_until < now() - interval '1 hour'")
+        return int(cursor.rowcount)
+
+
+def claim_runs(runner_id: UUID, run_ids: Sequence[UUID]) -> tuple[ClaimedRun, ...]:
+    """Take the runs that are still free, each under a new attempt, with all that is needed to execute them."""
+    if not run_ids:
+        return ()
+    with transaction.atomic():
+        rows = list(Run.objects.raw(_CLAIM, {"owner": runner_id, "by": str(runner_id), "ids": list(run_ids)}))
+    return tuple(_claimed(run) for run in rows)
+
+
+def _claimed(run: Run) -> ClaimedRun:
+    turns = _turns(run)
+    context = run.context or {}
+    return ClaimedRun(
+        id=run.id,
+        organization_id=run.organization_id,
+        user_id=run.user_id,
+        conversation_id=run.conversation_id,
+        question_id=run.question_id,
+        answer_id=run.answer_id,
+        attempt=run.attempt,
+        model=run.model,
+        tier=run.tier,
+        lane=run.lane,
+        priority=run.priority,
+        params=RunParams(**{**run.params, "stop": tuple(run.params.get("stop", ()))}),
+        prompt=tuple(ChatMessage(**message) for message in run.prompt or ()),
+        turns=turns,
+        file_ids=tuple(dict.fromkeys(id for turn in turns for id in turn.file_ids)),
+        checkpoint=Checkpoint(
+            text=run.partial_text,
+            token_ids=tuple(run.token_ids),
+            prompt_token_ids=tuple(run.prompt_token_ids),
+            completion_tokens=run.completion_tokens,
+            seq=run.seq,
+            replica=run.replica,
+            passages=tuple(context.get("passages", ())),
+            messages=tuple(ChatMessage(**message) for message in context.get("messages", ())),
+        ),
+        cancel_requested=run.cancel_requested_at is not None,
+        needs_title=bool(run.question_id) and len(turns) == 1,
+        created_at=run.created_at,
+    )
+
+
+def _turns(run: Run) -> tuple[Turn, ...]:
+    if run.prompt is not None:
+        return ()
+    path = branch_path(run.conversation_id, run.question_id, limit=MAX_TURNS)
+    return tuple(Turn("user" if m.role == "user" else "assistant", m.text, tuple(m.file_ids)) for m in path)
+
+
+def save_context(run_id: UUID, attempt: int, *, context: View, model: str, replica: str) -> bool:
+    """Keep exactly what is sent to the model. False when the attempt is no longer the newest."""
+    return bool(
+        Run.objects.filter(id=run_id, attempt=attempt, state=RunState.RUNNING).update(
+            context=context, model=model, replica=replica
+        )
+    )
+
+
+def checkpoint_runs(items: Sequence[Progress]) -> frozenset[UUID]:
+    """Write every run's progress in one statement; the ids that are still ours."""
+    columns = (
+        [item.run_id for item in items],
+        [item.attempt for item in items],
+        [item.seq for item in items],
+        [item.text for item in items],
+        [_array(item.token_ids) for item in items],
+        [_array(item.prompt_token_ids) for item in items],
+        [item.completion_tokens for item in items],
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE conversations_run r SET
+                partial_text = v.text, token_ids = v.ids::int[], prompt_token_ids = v.prompt_ids::int[],
+                seq = v.seq, completion_tokens = v.tokens
+            FROM unnest(%s::uuid[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[], %s::int[])
+                AS v(id, attempt, seq, text, ids, prompt_ids, tokens)
+            WHERE r.id = v.id AND r.attempt = v.attempt AND r.state = 'running'
+            RETURNING r.id
+            """,
+            columns,
+        )
+        return frozenset(row[0] for row in cursor.fetchall())
+
+
+def _array(values: Sequence[int]) -> str:
+    return "{" + ",".join(map(str, values)) + "}"
+
+
+def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> View | None:
+    """Final message, usage entry and state in one transaction; the `done` event, or None when fenced out."""
+    now = timezone.now()
+    with transaction.atomic():
+        run = Run.objects.select_for_update().filter(id=run_id, attempt=attempt, state__in=ACTIVE).first()
+        if run is None:
+            return None
+        run.transitions = [
+            *run.transitions,
+            {"state": result.state, "at": now.isoformat(), "attempt": attempt, "by": by},
+        ]
+        run.state, run.finished_at, run.finish_reason = result.state, now, result.finish_reason or ""
+        run.partial_text, run.token_ids, run.prompt_token_ids = "", [], []
+        run.seq, run.error, run.reconstructed = result.seq, result.error, list(result.reconstructed)
+        run.model, run.replica = result.model or run.model, result.replica or run.replica
+        run.prompt_tokens, run.cached_tokens = result.prompt_tokens, result.cached_tokens
+        run.completion_tokens, run.ttft_ms = result.completion_tokens, result.ttft_ms
+        run.save(
+            update_fields=[
+                "transitions", "state", "finished_at", "finish_reason", "partial_text", "token_ids",
+                "prompt_token_ids", "seq", "error", "reconstructed", "model", "replica", "prompt_tokens",
+                "cached_tokens", "completion_tokens", "ttft_ms",
+            ]
+        )  # fmt: skip
+        Message.objects.filter(conversation_id=run.conversation_id, id=run.answer_id).update(
+            text=result.text,
+            status=result.state,
+            model=run.model,
+            citations=list(result.citations),
+            error=result.error,
+            finished_at=now,
+        )
+        record_usage(
+            RunUsage(
+                organization_id=run.organization_id,
+                user_id=run.user_id,
+                run_id=run.id,
+                model=run.model,
+                prompt_tokens=result.prompt_tokens,
+                cached_tokens=result.cached_tokens,
+                completion_tokens=result.completion_tokens,
+            )
+        )
+        if run.question_id is not None:
+            notify_user(run.user_id, {"type": "run", "run": run_view(run)})
+    return done_event(run)
+
+
+def done_event(run: Run) -> View:
+    """The last event of a finished run, from its rows."""
+    return {
+        "type": "done",
+        "state": run.state,
+        "finish_reason": run.finish_reason or None,
+        "usage": {
+            "prompt_tokens": run.prompt_tokens,
+            "cached_tokens": run.cached_tokens,
+            "completion_tokens": run.completion_tokens,
+        },
+        "message": answer_view(run),
+        "error": run.error,
+    }
+
+
+def cancel_run(actor: Actor, run_id: UUID) -> View:
+    """Stop a run, keeping what it wrote. Idempotent; a finished run stays as it is."""
+    run = access_run(actor, run_id)
+    if run.state == RunState.QUEUED and run.attempt == 0:
+        cancelled = RunResult(RunState.CANCELLED, "", "cancelled", seq=1)
+        event = finish_run(run.id, 0, cancelled, by="web")
+        if event is not None:
+            append_quietly(Append(run.id, 0, 1, encode_frame(1, event), final=True))
+            return run_view(access_run(actor, run_id))
+    Run.objects.filter(id=run.id, state__in=ACTIVE, cancel_requested_at__isnull=True).update(
+        cancel_requested_at=timezone.now()
+    )
+    hint_cancel(run.id)
+    return run_view(access_run(actor, run_id))
+
+
+def cancel_runs_of(user_id: UUID, run_ids: Sequence[UUID]) -> None:
+    """Ask for the end of runs whose conversation was deleted."""
+    Run.objects.filter(user_id=user_id, id__in=run_ids, state__in=ACTIVE, cancel_requested_at__isnull=True).update(
+        cancel_requested_at=timezone.now()
+    )
+    for run_id in run_ids:
+        hint_cancel(run_id)
+
+
+def append_quietly(entry: Append) -> None:
+    """Append for a run nobody owns; without Valkey readers learn it from Postgres."""
+    try:
+        append_now(valkey(), entry)
+    except redis.RedisError:
+        return
+
+
+def finished_events(run_ids: Sequence[UUID]) -> dict[UUID, tuple[int, View]]:
+    """Of these runs the finished ones, each with its last sequence number and `done` event."""
+    rows = Run.objects.filter(id__in=run_ids, state__in=TERMINAL).defer("context", "prompt")
+    return {run.id: (run.seq, done_event(run)) for run in rows}
+
+
+def saved_texts(run_ids: Sequence[UUID]) -> dict[UUID, tuple[int, str]]:
+    """The checkpointed text of unfinished runs, each with the event number it stands for."""
+    rows = Run.objects.filter(id__in=run_ids, state=RunState.RUNNING).values_list("id", "seq", "partial_text")
+    return {id: (seq, text) for id, seq, text in rows}
+
+
+def set_title(conversation_id: UUID, title: str) -> None:
+    """Name a conversation that no person has named."""
+    with transaction.atomic():
+        row = Conversation.objects.select_for_update().filter(id=conversation_id, title_by="question").first()
+        if row is not None:
+            row.title, row.title_by = title, "model"
+            row.save(update_fields=["title", "title_by"])
+            announce(row)
