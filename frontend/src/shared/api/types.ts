@@ -17,6 +17,8 @@ export interface Site {
   setup_needed: boolean
   signup: 'first' | 'open'
   needs_https: boolean
+  /** Whether forgotten passwords can be reset by mail. */
+  mail: boolean
 }
 
 export interface Me {
