@@ -1,12 +1,13 @@
 """The process environment, read once and typed.
 
-The only reader of `os.environ` in the Django apps. Local defaults come from `.parley/secrets.json`, which
-the local supervisor writes on first run; servers set the variables themselves.
+The only reader of `os.environ` in the Django apps. Local defaults come from `secrets.json` and `connections.env`
+in the state folder, which the local supervisor writes; servers set the variables themselves.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Literal
@@ -43,6 +44,7 @@ class Env(BaseSettings):
     manifest: Path = Field(REPOSITORY / "inference" / "manifest.yaml", validation_alias=_var("PARLEY_MANIFEST"))
     replica_urls: str = Field("", validation_alias=_var("PARLEY_REPLICA_URLS"))
     s3_endpoint: str = Field("", validation_alias=_var("S3_ENDPOINT"))
+    s3_public_endpoint: str = Field("", validation_alias=_var("S3_PUBLIC_ENDPOINT"))
     s3_bucket: str = Field("parley", validation_alias=_var("S3_BUCKET"))
     s3_access_key: str = Field("", validation_alias=_var("S3_ACCESS_KEY"))
     s3_secret_key: str = Field("", validation_alias=_var("S3_SECRET_KEY"))
@@ -82,4 +84,6 @@ class Env(BaseSettings):
 
 @lru_cache(maxsize=1)
 def env() -> Env:
-    return Env()
+    state = Path(os.environ.get("PARLEY_STATE_DIR") or REPOSITORY / ".parley")
+    # Lets `manage.py` find the running stack from any shell; what the environment says wins.
+    return Env(_env_file=state / "connections.env")
