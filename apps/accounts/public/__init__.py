@@ -2,7 +2,7 @@
 
 from apps.accounts.public.identity import actor_of, actor_of_scope, origin_is_ours
 from apps.accounts.selectors import get_account, has_accounts
-from apps.accounts.services import check_rate, create_account, create_key, record_usage
+from apps.accounts.services import check_rate, create_account, create_key, peek_rate, record_usage
 from apps.accounts.services.limits import Allowance
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "get_account",
     "has_accounts",
     "origin_is_ours",
+    "peek_rate",
     "record_usage",
 ]

@@ -55,7 +55,7 @@ async def actor_of_scope(scope: Mapping[str, Any], *, needs: Scope = Scope.FULL)
         kind, _, secret = authorization.decode("latin-1").partition(" ")
         return await _actor_of_key(secret.strip(), needs) if kind.lower() == "bearer" else None
     if scope["type"] == "websocket":
-        if not origin_is_ours(headers):
+        if not origin_is_ours(scope):
             return None
     elif scope.get("method") not in ("GET", "HEAD"):
         return None
@@ -64,8 +64,9 @@ async def actor_of_scope(scope: Mapping[str, Any], *, needs: Scope = Scope.FULL)
     return await _actor_of_session(session_key) if session_key else None
 
 
-def origin_is_ours(headers: Mapping[bytes, bytes]) -> bool:
+def origin_is_ours(scope: Mapping[str, Any]) -> bool:
     """Whether the Origin header names this server: its own host, or an origin that the settings trust."""
+    headers = dict(scope["headers"])
     origin = headers.get(b"origin", b"").decode("latin-1")
     host = headers.get(b"host", b"").decode("latin-1")
     return bool(origin) and (urlsplit(origin).netloc == host or origin in settings.CSRF_TRUSTED_ORIGINS)

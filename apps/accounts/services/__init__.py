@@ -1,7 +1,7 @@
 """Writes of this app: accounts, API keys, the usage ledger and rate limits."""
 
 from apps.accounts.services.keys import create_key, revoke_key, touch_key
-from apps.accounts.services.limits import check_rate
+from apps.accounts.services.limits import check_rate, peek_rate
 from apps.accounts.services.signup import create_account, rename_account
 from apps.accounts.services.usage import record_usage
 
@@ -9,6 +9,7 @@ __all__ = [
     "check_rate",
     "create_account",
     "create_key",
+    "peek_rate",
     "record_usage",
     "rename_account",
     "revoke_key",

@@ -20,6 +20,7 @@ Kind = Literal["run"]
 # processes whose clocks differ agree. Returns {allowed, tokens left, ms until the next token}.
 _TAKE: Final = """
 local capacity = tonumber(ARGV[1])
+local cost = tonumber(ARGV[2])
 local per_ms = capacity / 60000
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -28,9 +29,9 @@ local tokens = tonumber(bucket[1]) or capacity
 local at = tonumber(bucket[2]) or now
 tokens = math.min(capacity, tokens + math.max(0, now - at) * per_ms)
 local allowed = 0
-if tokens >= 1 then
+if tokens >= cost then
   allowed = 1
-  tokens = tokens - 1
+  tokens = tokens - cost
 end
 redis.call('HSET', KEYS[1], 'tokens', tostring(tokens), 'at', now)
 redis.call('PEXPIRE', KEYS[1], 120000)
@@ -51,20 +52,29 @@ class Allowance:
 
 def check_rate(actor: Actor, kind: Kind) -> Allowance:
     """Take one unit of the actor's allowance. Raises RateLimited with `retry_after_s` when none is left."""
+    allowed, allowance = _take(actor, kind, cost=1)
+    if not allowed:
+        raise RateLimited(
+            f"You have started {allowance.limit} answers within a minute. Wait a moment, then send again.",
+            retry_after_s=allowance.reset_s,
+            limit=allowance.limit,
+        )
+    return allowance
+
+
+def peek_rate(actor: Actor, kind: Kind) -> Allowance:
+    """What is left of the actor's allowance, without taking any."""
+    return _take(actor, kind, cost=0)[1]
+
+
+def _take(actor: Actor, kind: Kind, *, cost: int) -> tuple[bool, Allowance]:
     capacity: int = settings.RUNS_PER_USER_PER_MINUTE
     key = f"rate:{kind}:{actor.organization_id}:{actor.user_id}"
     try:
-        allowed, remaining, wait_ms = valkey().eval(_TAKE, 1, key, capacity)
+        allowed, remaining, wait_ms = valkey().eval(_TAKE, 1, key, capacity, cost)
     except redis.RedisError as error:
         # Open, not closed: the limit protects the replicas, which refuse on their own when full, while
         # refusing everybody because a cache restarts would be an outage of our own making.
         log.warning("rate.unchecked", kind=kind, error=type(error).__name__)
-        return Allowance(capacity, capacity, 0.0)
-    allowance = Allowance(capacity, remaining, wait_ms / 1000)
-    if not allowed:
-        raise RateLimited(
-            f"You have started {capacity} answers within a minute. Wait a moment, then send again.",
-            retry_after_s=allowance.reset_s,
-            limit=capacity,
-        )
-    return allowance
+        return True, Allowance(capacity, capacity, 0.0)
+    return bool(allowed), Allowance(capacity, remaining, wait_ms / 1000)

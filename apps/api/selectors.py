@@ -1,0 +1,138 @@
+"""From an OpenAI request to what a run needs, and the list of models in OpenAI's shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from apps.api.types import ChatRequest, InputMessage
+from apps.conversations.public import ChatMessage, RunParams, known_models
+from apps.core.errors import Invalid, ModelNotFound
+from inference.client import AUTO
+
+_TOOLS = "Tools are not available through this endpoint yet. Leave `{param}` out."
+_STARTED_WITH_PARLEY = 1_735_689_600
+"""OpenAI's list wants a creation time for each model; replicas do not tell one, so it is a constant."""
+
+
+def parse_chat(body: bytes) -> ChatRequest:
+    """The request of a body. Raises Invalid with `param` naming the field."""
+    try:
+        request = ChatRequest.model_validate_json(body)
+    except ValidationError as error:
+        raise _invalid(error) from error
+    _refuse_unsupported(request)
+    return request
+
+
+def chat_messages(request: ChatRequest) -> tuple[ChatMessage, ...]:
+    """The prompt as plain text messages. Raises Invalid for pictures, sound, tool messages and NUL characters."""
+    return tuple(_message(message, f"messages[{n}]") for n, message in enumerate(request.messages))
+
+
+def run_params(request: ChatRequest) -> RunParams:
+    stop = (request.stop,) if isinstance(request.stop, str) else tuple(request.stop or ())
+    extra: dict[str, Any] = {
+        name: getattr(request, name)
+        for name in ("presence_penalty", "frequency_penalty", "logit_bias")
+        if getattr(request, name)
+    }
+    if request.response_format is not None and request.response_format.type != "text":
+        extra["response_format"] = request.response_format.model_dump()
+    for param, value in (("stop", stop), ("response_format", extra.get("response_format"))):
+        if _has_nul(value):
+            raise _refusal(param, "NUL characters are not allowed.")
+    return RunParams(
+        max_tokens=request.output_limit,
+        temperature=request.temperature,
+        top_p=request.top_p,
+        stop=tuple(text for text in stop if text),
+        seed=request.seed,
+        extra=extra,
+    )
+
+
+def list_models() -> dict[str, Any]:
+    """`auto` first, then every model that a replica serves or is loading."""
+    names = [AUTO, *(model.id for model in known_models())]
+    return {"object": "list", "data": [_model(name) for name in names]}
+
+
+def get_model(name: str) -> dict[str, Any]:
+    if name != AUTO and name not in {model.id for model in known_models()}:
+        raise ModelNotFound(f"The model {name[:80]!r} does not exist. GET /v1/models lists those that do.")
+    return _model(name)
+
+
+def _model(name: str) -> dict[str, Any]:
+    return {"id": name, "object": "model", "created": _STARTED_WITH_PARLEY, "owned_by": "parley"}
+
+
+def _invalid(error: ValidationError) -> Invalid:
+    # Of a union's complaints the one that got furthest into the value speaks of what the caller meant.
+    first = max(error.errors(include_url=False, include_input=False), key=lambda detail: len(detail["loc"]))
+    if first["type"] == "json_invalid":
+        return _refusal(None, f"The body is not valid JSON: {first.get('ctx', {}).get('error', '')}.")
+    path = [part for part in first["loc"] if isinstance(part, int) or part.isidentifier()]
+    param = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
+    return _refusal(param or None, f"{param}: {first['msg']}." if param else f"{first['msg']}.")
+
+
+def _refusal(param: str | None, message: str) -> Invalid:
+    return Invalid(message, param=param)
+
+
+def _refuse_unsupported(request: ChatRequest) -> None:
+    if request.n is not None and request.n != 1:
+        raise _refusal("n", "Only n=1 is supported: one answer a request. Send several requests for several answers.")
+    for param in ("tools", "functions"):
+        if getattr(request, param):
+            raise _refusal(param, _TOOLS.format(param=param))
+    for param in ("tool_choice", "function_call"):
+        if getattr(request, param) not in (None, "none", "auto"):
+            raise _refusal(param, _TOOLS.format(param=param))
+    if request.logprobs or request.top_logprobs:
+        raise _refusal("logprobs", "Log probabilities are not available. Leave `logprobs` and `top_logprobs` out.")
+    if request.audio is not None or (request.modalities and set(request.modalities) != {"text"}):
+        raise _refusal("modalities", "Only text answers are available.")
+    if _has_nul(request.model):
+        raise _refusal("model", "NUL characters are not allowed.")
+
+
+def _message(message: InputMessage, where: str) -> ChatMessage:
+    if message.role in ("tool", "function") or message.tool_calls or message.function_call:
+        raise _refusal(where, _TOOLS.format(param=where))
+    content = _content(message, f"{where}.content")
+    if "\x00" in content:
+        raise _refusal(f"{where}.content", "NUL characters are not allowed.")
+    return ChatMessage("system" if message.role == "developer" else message.role, content)
+
+
+def _content(message: InputMessage, where: str) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    if message.content is None:
+        if message.role != "assistant":
+            raise _refusal(where, "A message needs a content.")
+        return ""
+    texts: list[str] = []
+    for n, part in enumerate(message.content):
+        text = part.refusal if part.type == "refusal" else part.text
+        if part.type not in ("text", "input_text", "refusal") or text is None:
+            raise _refusal(
+                f"{where}[{n}]", f"Only text is read here, and this part is {part.type[:40]!r}. Leave it out."
+            )
+        texts.append(text)
+    return "\n".join(texts)
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\x00" in value
+    if isinstance(value, Mapping):
+        return any(_has_nul(key) or _has_nul(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return any(_has_nul(item) for item in value)
+    return False
