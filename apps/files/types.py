@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
 from apps.core.errors import AppError
 
 Kind = Literal["pdf", "docx", "text", "markdown", "image"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def as_kind(value: str) -> Kind:
+    """A kind read from a row. Raises ValueError for a value that this version does not know."""
+    return KINDS[KINDS.index(cast(Kind, value))]
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 as fractions of the page, origin at the top left."""
@@ -123,9 +129,7 @@ class FileInfo:
             "pages_ready": self.pages_ready,
             "pages_failed": list(self.pages_failed),
             "searchable": self.searchable,
-            "error": {"code": self.error.code, "message": self.error.message}
-            if self.error
-            else None,
+            "error": {"code": self.error.code, "message": self.error.message} if self.error else None,
             "scanner": self.scanner,
             "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
         }
