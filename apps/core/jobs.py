@@ -15,7 +15,8 @@ log = structlog.get_logger(__name__)
 
 
 class Task(Protocol):
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def apply_async(self, args: Any = ..., kwargs: Any = ..., **options: Any) -> Any: ...
 

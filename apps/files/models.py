@@ -81,7 +81,7 @@ class File(models.Model):
     content_type = models.CharField(max_length=255)
     kind = models.CharField(max_length=16)
     state = models.CharField(max_length=16, choices=FileState, default=FileState.UPLOADING)
-    stage = models.CharField(max_length=16, choices=StageName, null=True, default=StageName.UPLOAD)
+    stage = models.CharField(max_length=16, choices=StageName, blank=True, default=StageName.UPLOAD)
     page_count = models.IntegerField(null=True)
     pages_ready = models.IntegerField(default=0)
     pages_failed = ArrayField(models.IntegerField(), default=list)
@@ -200,7 +200,7 @@ class Page(models.Model):
     organization_id = models.UUIDField()
     number = models.IntegerField()
     state = models.CharField(max_length=8, choices=PageState, default=PageState.PENDING)
-    source = models.CharField(max_length=8, null=True)  # "digital" or "ocr"
+    source = models.CharField(max_length=8, blank=True, default="")  # "digital" or "ocr"
     text = models.TextField(blank=True, default="")
     width = models.FloatField(null=True)
     height = models.FloatField(null=True)
@@ -212,6 +212,7 @@ class Page(models.Model):
     indexed_at = models.DateTimeField(null=True)
     # Recognition is claimed page by page; the same meaning as in FileStage.
     attempt = models.IntegerField(default=0)
+    failures = models.IntegerField(default=0)
     lease_until = models.DateTimeField(null=True)
 
     class Meta:

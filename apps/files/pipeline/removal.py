@@ -1,0 +1,84 @@
+"""Removing all that was derived from a file, and the proof that nothing is left.
+
+`STORES` names every place that holds something of a file. Removal and verifier walk the same list; a guard
+test compares it with the models, so that a new table cannot be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import models, transaction
+from django.utils import timezone
+
+from apps.files.models import File, FileStage, FileState, Page, Passage, Posting, UploadPart
+from apps.files.storage import storage
+from apps.files.types import Retryable
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A place that holds parts of files: how many of one file are there, and how they are removed."""
+
+    name: str
+    count: Callable[[File], int]
+    remove: Callable[[File], None]
+    model: type[models.Model] | None = None
+
+
+def prefix(file: File) -> str:
+    return f"{file.organization_id}/{file.id}"
+
+
+def _rows(name: str, model: type[models.Model]) -> Store:
+    def rows(file: File) -> models.QuerySet[models.Model]:
+        return model._default_manager.filter(file_id=file.id)
+
+    def remove(file: File) -> None:
+        found = rows(file)
+        found._raw_delete(found.db)
+
+    return Store(name, lambda file: rows(file).count(), remove, model)
+
+
+def _remove_objects(file: File) -> None:
+    storage().delete_prefix(prefix(file))
+
+
+# Order matters: writers hold a stage or page row while they write, so those go first and the rest cannot grow back.
+STORES: tuple[Store, ...] = (
+    _rows("stages", FileStage),
+    _rows("pages", Page),
+    _rows("postings", Posting),
+    _rows("passages and vectors", Passage),
+    _rows("upload parts", UploadPart),
+    Store("objects", lambda file: len(storage().list(prefix(file))), _remove_objects),
+)
+
+
+def leftovers(file_id: UUID, stores: Sequence[Store] = STORES) -> dict[str, int]:
+    """What any store still holds of the file, by store; empty when nothing is left."""
+    file = File.objects.get(id=file_id)
+    counts = {store.name: store.count(file) for store in stores}
+    return {name: count for name, count in counts.items() if count}
+
+
+def purge(file_id: UUID, stores: Sequence[Store] = STORES) -> None:
+    """Remove everything of a deleted file and blank its tombstone. Repeatable; raises Retryable if anything is left."""
+    file = File.objects.filter(id=file_id, state=FileState.DELETED, purged_at=None).first()
+    if file is None:
+        return
+    with transaction.atomic():
+        for store in stores:
+            if store.model is not None:
+                store.remove(file)
+    for store in stores:
+        if store.model is None:
+            store.remove(file)
+    if left := leftovers(file_id):
+        raise Retryable(f"left after purge: {left}")
+    File.objects.filter(id=file_id).update(
+        name="", sha256="", same_as_id=None, error_message="", purged_at=timezone.now(), upload_ref=""
+    )

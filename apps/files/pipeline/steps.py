@@ -1,0 +1,222 @@
+"""The work of each stage, given a claim. Each step can be broken off anywhere and taken up again.
+
+A step writes under its claim's fence and raises what went wrong; `run` turns that into the stage's next state.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+import structlog
+from celery.exceptions import SoftTimeLimitExceeded
+from django.conf import settings
+from django.db import InterfaceError, OperationalError
+from django.utils import timezone
+
+from apps.files import extraction, indexing
+from apps.files.extraction import Document, ExtractionFailed, Limits, PageRecord
+from apps.files.models import File, FileStage, FileState, Page, PageState, StageName
+from apps.files.pipeline import copying, leases, progress
+from apps.files.pipeline.leases import Claim, LeaseLost
+from apps.files.scanning import inspect
+from apps.files.storage import StorageUnavailable, storage
+from apps.files.types import FAULTS, FileFault, Retryable, as_kind
+
+COPY_WAIT_S, COPY_WAIT_MAX_S = 2.0, 30.0
+Lost = threading.Event
+log = structlog.get_logger(__name__)
+
+OUTSIDE = (Retryable, StorageUnavailable, OperationalError, InterfaceError, OSError, SoftTimeLimitExceeded)
+"""Failures that say nothing about the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait(Exception):
+    """Not a failure: look again in `seconds`."""
+
+    seconds: float
+
+
+def limits() -> Limits:
+    return Limits(max_pages=settings.FILE_MAX_PAGES)
+
+
+def run(file_id: UUID, name: StageName) -> None:
+    """Do the stage if it is due; nothing otherwise.
+
+    What is raised is a bug: the lease runs out and the stage is tried again, like one whose worker was killed.
+    """
+    held = leases.claim(file_id, name)
+    if held is None:
+        return
+    try:
+        if held.failures >= leases.MAX_FAILURES:
+            raise FileFault("crashed")
+        progress.started(held)
+        with leases.kept(held) as lost:
+            STEPS[name](held, lost)
+    except LeaseLost:
+        log.info("files.lease_lost", file_id=str(file_id), stage=name)
+    except Wait as wait:
+        _unless_lost(partial(leases.postpone, held, wait.seconds))
+    except ExtractionFailed as failed:
+        _unless_lost(partial(progress.fail, held, failed.reason.value, failed.message))
+    except FileFault as fault:
+        _unless_lost(partial(progress.fail, held, fault.reason, fault.message))
+    except OUTSIDE as error:
+        _retry(held, error)
+    else:
+        progress.advance(file_id)
+
+
+def _retry(held: Claim, error: BaseException) -> None:
+    log.warning("files.retry", file_id=str(held.file_id), stage=held.name, error=repr(error), failures=held.failures)
+    if held.failures + 1 >= leases.MAX_FAILURES:
+        _unless_lost(partial(progress.fail, held, "unavailable", FAULTS["unavailable"]))
+    else:
+        _unless_lost(partial(leases.retry, held))
+
+
+def _unless_lost(end: Callable[[], object]) -> None:
+    try:
+        end()
+    except LeaseLost:
+        log.info("files.lease_lost_at_end")
+
+
+# Verify
+
+
+def verify(held: Claim, lost: Lost) -> None:
+    file = File.objects.get(id=held.file_id)
+    size = storage().size(file.object_key)
+    if size is None:
+        raise FileFault("missing")
+    if size != file.size or size > settings.FILE_MAX_BYTES:
+        raise FileFault("size_mismatch")
+    with storage().local(file.object_key) as path:
+        found = inspect(path, as_kind(file.kind), clamd_socket=settings.CLAMD_SOCKET)
+    with leases.fence(held):
+        copying.lock_content(held.owner_id, found.sha256)
+        same_as = copying.known_copy(file, found.sha256)
+        File.objects.filter(id=file.id).update(
+            sha256=found.sha256, scanner=found.scanner, same_as_id=same_as, stage=StageName.PARSE
+        )
+        leases.finish(held)
+        leases.arm(file, StageName.PARSE)
+
+
+# Parse
+
+
+def parse(held: Claim, lost: Lost) -> None:
+    file = File.objects.get(id=held.file_id)
+    if file.same_as_id and _copy(held, file):
+        return
+    reader = _Reader(held, lost, file)
+    with storage().local(file.object_key) as path:
+        extraction.run(
+            path, as_kind(file.kind), limits=limits(), first=reader.first, on_start=reader.on_start, on_page=reader.on_page
+        )
+    with leases.fence(held):
+        leases.finish(held)
+
+
+def _copy(held: Claim, file: File) -> bool:
+    """Take the derived rows of the earlier file with this content. False when that one turned out to be of no use."""
+    with leases.fence(held):
+        source = copying.lock_source(file)
+        if source is None:
+            File.objects.filter(id=file.id).update(same_as_id=None)
+            return False
+        if source.state == FileState.PROCESSING:
+            waiting = True
+        else:
+            waiting = False
+            Page.objects.filter(file=file).delete()
+            copying.copy_derived(source.id, file.id)
+            File.objects.filter(id=file.id).update(page_count=source.page_count)
+            leases.finish(held)
+    if waiting:
+        age = (timezone.now() - file.created_at).total_seconds()
+        raise Wait(min(COPY_WAIT_MAX_S, max(COPY_WAIT_S, age / 10)))
+    return True
+
+
+class _Reader:
+    """Publishes pages as they come: a page and its index are one transaction."""
+
+    def __init__(self, held: Claim, lost: Lost, file: File) -> None:
+        self._held, self._lost, self._file = held, lost, file
+        self._known = set(Page.objects.filter(file=file).values_list("number", flat=True))
+        self._progress = progress.Progress(file.id)
+        self._failures = held.failures
+        self.first = 1
+        while self.first in self._known:
+            self.first += 1
+
+    def on_start(self, document: Document) -> None:
+        with leases.fence(self._held):
+            File.objects.filter(id=self._file.id).update(page_count=document.page_count)
+
+    def on_page(self, record: PageRecord) -> None:
+        if self._lost.is_set():
+            raise LeaseLost
+        if record.number in self._known:
+            return
+        with leases.fence(self._held):
+            page = Page(file=self._file, organization_id=self._file.organization_id, number=record.number)
+            fill(page, record)
+            page.save(force_insert=True)
+            if page.state == PageState.READY:
+                indexing.index_page(page.id)
+            if self._failures:  # getting further is not what a poisonous file does
+                FileStage.objects.filter(file=self._file, name=self._held.name).update(failures=0)
+                self._failures = 0
+        self._progress.tick()
+
+
+def fill(page: Page, record: PageRecord) -> None:
+    """Put what was read into the row. A page that waits for recognition keeps what text it has until then."""
+    page.source = record.source or ""
+    page.text, page.width, page.height = record.text, record.width, record.height
+    page.elements, page.headings = record.elements_json(), record.headings_json()
+    page.confidence = record.confidence
+    page.state = PageState.OCR if record.needs_ocr else PageState.READY
+    if record.error is not None:
+        page.state = PageState.FAILED
+        page.error_code, page.error_message = record.error.value, record.error_message
+
+
+# Index and embed
+
+
+def index(held: Claim, lost: Lost) -> None:
+    """Pages whose index was not made where they were read."""
+    for page_id in Page.objects.filter(file_id=held.file_id, state=PageState.READY, indexed_at=None).values_list(
+        "id", flat=True
+    ):
+        if lost.is_set():
+            raise LeaseLost
+        with leases.fence(held):
+            indexing.index_page(page_id)
+    with leases.fence(held):
+        leases.finish(held)
+
+
+def embed(held: Claim, lost: Lost) -> None:
+    indexing.embed_file(held.file_id)
+    with leases.fence(held):
+        leases.finish(held)
+
+
+STEPS: dict[StageName, Callable[[Claim, Lost], None]] = {
+    StageName.VERIFY: verify,
+    StageName.PARSE: parse,
+    StageName.INDEX: index,
+    StageName.EMBED: embed,
+}

@@ -1,0 +1,102 @@
+"""Finds what lost its message or its worker, and sends a message again. Runs every few seconds, does little.
+
+Each queue is looked at first: while it holds a backlog, the messages in it will be reached, and more would
+only make it longer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import timedelta
+from uuid import UUID
+
+import redis
+import structlog
+from django.db.models import Q
+from django.utils import timezone
+
+from apps.core.valkey import valkey
+from apps.files.models import File, FileStage, FileState
+from apps.files.pipeline.hints import PURGE, QUEUES, hint
+from apps.files.pipeline.leases import due
+from apps.files.pipeline.progress import note
+from apps.files.storage import StorageUnavailable, storage
+from apps.files.types import FAULTS
+
+BATCH = 200
+BACKLOG = 500
+PATIENCE = timedelta(seconds=20)
+log = structlog.get_logger(__name__)
+
+
+def sweep() -> dict[str, int]:
+    """Send lost hints again and end uploads that were never finished. Returns what was done, for the log."""
+    done = {"stages": _hint_stages(), "purges": _hint_purges(), "expired": _expire_uploads()}
+    if any(done.values()):
+        log.info("files.swept", **done)
+    return done
+
+
+def _hint_stages() -> int:
+    now = timezone.now()
+    found = list(
+        FileStage.objects.filter(due(now), Q(hinted_at=None) | Q(hinted_at__lt=now - PATIENCE))
+        .exclude(file__state__in=(FileState.DELETED, FileState.FAILED))
+        .order_by("hinted_at")
+        .values_list("id", "file_id", "name")[:BATCH]
+    )
+    by_name: dict[str, list[tuple[int, UUID]]] = defaultdict(list)
+    for stage_id, file_id, name in found:
+        by_name[name].append((stage_id, file_id))
+    return sum(_send(name, stages) for name, stages in by_name.items())
+
+
+def _send(name: str, stages: list[tuple[int, UUID]]) -> int:
+    if _has_backlog(QUEUES[name]):
+        return 0
+    FileStage.objects.filter(id__in=[stage_id for stage_id, _ in stages]).update(hinted_at=timezone.now())
+    _hint_all(name, (file_id for _, file_id in stages))
+    return len(stages)
+
+
+def _hint_all(name: str, file_ids: Iterable[UUID]) -> None:
+    for file_id in file_ids:
+        hint(name, file_id)
+
+
+def _has_backlog(queue: str) -> bool:
+    try:
+        return int(valkey().llen(queue)) > BACKLOG
+    except redis.RedisError:
+        return True  # nothing could be sent
+
+
+def _hint_purges() -> int:
+    if _has_backlog(QUEUES[PURGE]):
+        return 0
+    overdue = File.objects.filter(
+        state=FileState.DELETED, purged_at=None, deleted_at__lt=timezone.now() - PATIENCE
+    ).values_list("id", flat=True)[:BATCH]
+    _hint_all(PURGE, overdue)
+    return len(overdue)
+
+
+def _expire_uploads() -> int:
+    expired = File.objects.filter(state=FileState.UPLOADING, upload_expires_at__lt=timezone.now())[:BATCH]
+    return sum(_expire(file) for file in expired)
+
+
+def _expire(file: File) -> bool:
+    try:
+        storage().abort(file.object_key, file.upload_ref)
+    except StorageUnavailable:
+        return False  # the next sweep finds it again
+    file.state, file.stage = FileState.FAILED, ""
+    file.error_code, file.error_message = "expired", FAULTS["expired"]
+    changed = File.objects.filter(id=file.id, state=FileState.UPLOADING).update(
+        state=file.state, stage="", error_code=file.error_code, error_message=file.error_message
+    )
+    if changed:
+        note(file)
+    return bool(changed)
