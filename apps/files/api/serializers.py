@@ -1,0 +1,96 @@
+"""Shapes of the files API: input checks, and the output the schema promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from apps.files.models import FileState, PageState, Searchable, StageName
+
+MAX_PARTS = 1_000
+
+
+class FileErrorSerializer(serializers.Serializer[Any]):
+    code = serializers.CharField()
+    message = serializers.CharField()
+
+
+class FileSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    size = serializers.IntegerField()
+    content_type = serializers.CharField()
+    kind = serializers.ChoiceField(["pdf", "docx", "text", "markdown", "image"])
+    state = serializers.ChoiceField(FileState.values)
+    stage = serializers.ChoiceField(StageName.values, allow_null=True)
+    page_count = serializers.IntegerField(allow_null=True)
+    pages_ready = serializers.IntegerField()
+    pages_failed = serializers.ListField(child=serializers.IntegerField())
+    searchable = serializers.ChoiceField(Searchable.values)
+    error = FileErrorSerializer(allow_null=True)
+    scanner = serializers.ChoiceField(
+        ["clamd", "signatures"], allow_null=True, help_text="Who looked for malware; null until that was done."
+    )
+    created_at = serializers.DateTimeField()
+
+
+class FilePageSerializer(serializers.Serializer[Any]):
+    results = FileSerializer(many=True)
+    next = serializers.CharField(allow_null=True)
+
+
+class NewFileSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=1_000, trim_whitespace=True)
+    size = serializers.IntegerField(min_value=0, max_value=1 << 53)
+    content_type = serializers.CharField(max_length=255, required=False, allow_blank=True, default="")
+
+
+class PartTargetSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    url = serializers.CharField(help_text="PUT exactly `size` bytes here; keep the ETag of the answer.")
+    size = serializers.IntegerField()
+
+
+class ReceivedPartSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    etag = serializers.CharField()
+    size = serializers.IntegerField()
+
+
+class UploadSerializer(serializers.Serializer[Any]):
+    part_size = serializers.IntegerField()
+    parts = PartTargetSerializer(many=True)
+    expires_at = serializers.DateTimeField(help_text="When the addresses expire; ask again for new ones.")
+    received = ReceivedPartSerializer(many=True)
+
+
+class StartedUploadSerializer(serializers.Serializer[Any]):
+    file = FileSerializer()
+    upload = UploadSerializer()
+
+
+class SentPartSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField(min_value=1, max_value=10_000)
+    etag = serializers.CharField(max_length=80)
+
+
+class CompleteSerializer(serializers.Serializer[Any]):
+    parts = serializers.ListField(child=SentPartSerializer(), min_length=1, max_length=MAX_PARTS)
+
+
+class PageSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    state = serializers.ChoiceField(PageState.values)
+    source = serializers.ChoiceField(["digital", "ocr"], allow_null=True)  # type: ignore[assignment]
+    width = serializers.FloatField(allow_null=True)
+    height = serializers.FloatField(allow_null=True)
+    error = FileErrorSerializer(allow_null=True)
+
+
+class PageListSerializer(serializers.Serializer[Any]):
+    results = PageSerializer(many=True)
+
+
+class PageTextSerializer(PageSerializer):
+    text = serializers.CharField()

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from django.urls import path
+
+from apps.files.api import views
+
+urlpatterns = [
+    path("api/files", views.FilesView.as_view()),
+    path("api/files/<uuid:file_id>", views.FileView.as_view()),
+    path("api/files/<uuid:file_id>/upload", views.UploadView.as_view()),
+    path("api/files/<uuid:file_id>/complete", views.CompleteView.as_view()),
+    path("api/files/<uuid:file_id>/retry", views.RetryView.as_view()),
+    path("api/files/<uuid:file_id>/content", views.ContentView.as_view()),
+    path("api/files/<uuid:file_id>/pages", views.PagesView.as_view()),
+    path("api/files/<uuid:file_id>/pages/<int:number>", views.PageView.as_view()),
+    path("api/files/<uuid:file_id>/pages/<int:number>/image", views.PageImageView.as_view()),
+]

@@ -1,0 +1,125 @@
+"""Reads of files and pages, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from apps.accounts.types import Actor
+from apps.core.errors import Invalid, NotFound
+from apps.core.ids import parse_id
+from apps.files.access import access_file, access_files, visible_files
+from apps.files.models import File, FileState, Page, PageState
+from apps.files.types import FileError, FileInfo, FileSummary
+
+LIST_LIMIT = 200
+PAGE_LIMIT = 2_000
+
+
+def file_info(file: File) -> FileInfo:
+    return FileInfo(
+        id=file.id,
+        name=file.name,
+        size=file.size,
+        content_type=file.content_type,
+        kind=file.kind,
+        state=file.state,
+        stage=file.stage or None,
+        page_count=file.page_count,
+        pages_ready=file.pages_ready,
+        pages_failed=tuple(file.pages_failed),
+        searchable=file.searchable,
+        error=FileError(file.error_code, file.error_message) if file.error_code else None,
+        scanner=file.scanner or None,
+        created_at=file.created_at,
+    )
+
+
+def get_file(actor: Actor, file_id: object) -> FileInfo:
+    return file_info(access_file(actor, file_id))
+
+
+def list_files(actor: Actor, *, cursor: str | None, limit: int) -> tuple[list[FileInfo], str | None]:
+    """The actor's files, newest first, and the cursor of the next page. The cursor is the last id seen."""
+    files = visible_files(actor).order_by("-id")
+    if cursor:
+        after = parse_id(cursor)
+        if after is None:
+            raise Invalid("The cursor is not one that this list gave.", fields={"cursor": ["Not a cursor."]})
+        files = files.filter(id__lt=after)
+    found = list(files[: limit + 1])
+    more = len(found) > limit
+    return [file_info(file) for file in found[:limit]], str(found[limit - 1].id) if more else None
+
+
+def summarize_files(actor: Actor, file_ids: Sequence[UUID]) -> tuple[FileSummary, ...]:
+    """Raises NotFound if any is unknown, foreign or deleted."""
+    return tuple(FileSummary(file.id, file.name, file.page_count, file.state) for file in access_files(actor, file_ids))
+
+
+def summarize_known_files(file_ids: Collection[UUID]) -> tuple[FileSummary, ...]:
+    """Summaries of files named by rows that the caller may see already; a deleted one has lost its name."""
+    files = File.objects.filter(id__in=list(file_ids)) if file_ids else ()
+    return tuple(
+        FileSummary(file.id, "" if file.state == FileState.DELETED else file.name, file.page_count, file.state)
+        for file in files
+    )
+
+
+# Pages
+
+
+@dataclass(frozen=True, slots=True)
+class PageInfo:
+    """One page as its owner sees it; `text` only when it was asked for."""
+
+    number: int
+    state: str
+    source: str | None
+    width: float | None
+    height: float | None
+    error: FileError | None
+    text: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        value: dict[str, Any] = {
+            "number": self.number,
+            "state": self.state,
+            "source": self.source,
+            "width": self.width,
+            "height": self.height,
+            "error": {"code": self.error.code, "message": self.error.message} if self.error else None,
+        }
+        return value if self.text is None else {**value, "text": self.text}
+
+
+def list_pages(actor: Actor, file_id: object) -> list[PageInfo]:
+    """Every page of the file, in order; those that were not reached yet are `pending`."""
+    file = access_file(actor, file_id)
+    fields = ("number", "state", "source", "width", "height", "error_code", "error_message")
+    known = {page.number: page for page in Page.objects.filter(file=file).only(*fields)[:PAGE_LIMIT]}
+    count = max(file.page_count or 0, *known, 0)
+    return [_page_info(known[number]) if number in known else _unread(number) for number in range(1, count + 1)]
+
+
+def get_page(actor: Actor, file_id: object, number: int) -> PageInfo:
+    """One page with its text. Raises NotFound for a number that the file does not have."""
+    file = access_file(actor, file_id)
+    page = Page.objects.filter(file=file, number=number).defer("elements", "headings").first()
+    if page is not None:
+        return _page_info(page, with_text=True)
+    if 1 <= number <= (file.page_count or 0):
+        return _unread(number, text="")
+    raise NotFound("The file has no such page.")
+
+
+def _unread(number: int, text: str | None = None) -> PageInfo:
+    return PageInfo(number, PageState.PENDING, None, None, None, None, text)
+
+
+def _page_info(page: Page, *, with_text: bool = False) -> PageInfo:
+    error = FileError(page.error_code, page.error_message) if page.error_code else None
+    text = page.text if with_text else None
+    return PageInfo(page.number, page.state, page.source or None, page.width, page.height, error, text)

@@ -1,0 +1,290 @@
+"""Writes of files: uploads from signing to completion, retry, deletion.
+
+Storage is never called inside a transaction. What storage holds and what a row says can therefore differ for a
+moment; each function is written so that repeating it, or a sweep, brings them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from math import ceil
+from pathlib import PurePosixPath
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from apps.accounts.types import Actor
+from apps.core.errors import Conflict, Invalid, NotFound, TooLarge, UnsupportedFile
+from apps.core.ids import new_id
+from apps.files.access import access_file, visible_files
+from apps.files.models import File, FileStage, FileState, Page, PageState, StageName, StageState, UploadPart
+from apps.files.pipeline import removal
+from apps.files.pipeline.hints import PURGE, hint
+from apps.files.pipeline.leases import arm
+from apps.files.pipeline.progress import note
+from apps.files.selectors import file_info
+from apps.files.storage import BadParts, Download, Part, UploadGone, storage
+from apps.files.types import FAULTS, FileInfo, Kind
+
+URL_LIFE = timedelta(minutes=15)
+DOWNLOAD_LIFE = timedelta(minutes=5)
+UPLOAD_LIFE = timedelta(hours=24)
+UNFINISHED_PER_OWNER = 100
+NAME_MAX = 255
+ENDINGS: dict[str, tuple[Kind, str]] = {
+    ".pdf": ("pdf", "application/pdf"),
+    ".docx": ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    ".txt": ("text", "text/plain"),
+    ".text": ("text", "text/plain"),
+    ".md": ("markdown", "text/markdown"),
+    ".markdown": ("markdown", "text/markdown"),
+    ".png": ("image", "image/png"),
+    ".jpg": ("image", "image/jpeg"),
+    ".jpeg": ("image", "image/jpeg"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartTarget:
+    number: int
+    url: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class UploadInfo:
+    """Where to send the parts of an upload, and which have arrived. Addresses expire; ask again for new ones."""
+
+    part_size: int
+    parts: tuple[PartTarget, ...]
+    received: tuple[Part, ...]
+    expires_at: datetime
+
+
+# Uploads
+
+
+def create_upload(actor: Actor, *, name: str, size: int) -> tuple[FileInfo, UploadInfo]:
+    """Begin an upload. The type is taken from the name; what the bytes are is found out after they arrived.
+
+    Raises UnsupportedFile, TooLarge, Invalid (name, empty), Conflict (too many files).
+    """
+    clean, kind, content_type = _checked_name(name)
+    _check_size(size)
+    file = File(
+        id=new_id(),
+        organization_id=actor.organization_id,
+        owner_id=actor.user_id,
+        name=clean,
+        size=size,
+        content_type=content_type,
+        kind=kind,
+        upload_expires_at=timezone.now() + UPLOAD_LIFE,
+    )
+    file.object_key = f"{removal.prefix(file)}/original"
+    _check_room(actor)
+    file.upload_ref = storage().create_upload(file.object_key, content_type=content_type)
+    with transaction.atomic():
+        _lock_owner(actor)
+        _check_room(actor)
+        file.save(force_insert=True)
+        UploadPart.objects.bulk_create(_plan(file))
+        note(file)
+    return file_info(file), _upload_info(file, received=())
+
+
+def resume_upload(actor: Actor, file_id: object) -> UploadInfo:
+    """Fresh addresses and what has arrived. Raises NotFound, Conflict when it is not being uploaded any more."""
+    file = access_file(actor, file_id)
+    _check_uploading(file)
+    return _upload_info(file, received=storage().list_parts(file.object_key, file.upload_ref))
+
+
+def complete_upload(actor: Actor, file_id: object, *, parts: Sequence[tuple[int, str]]) -> FileInfo:
+    """Join the parts and hand the file to the pipeline. A repeat of a completed call returns the file as it is.
+
+    `parts` are the numbers and tags the client was given. Raises Invalid when they are not exactly what was
+    planned and received, Conflict when the upload ended otherwise.
+    """
+    file = access_file(actor, file_id)
+    if file.state != FileState.UPLOADING:
+        return _completed_already(file)
+    try:
+        size = _join(file, parts)
+    except UploadGone:
+        # An earlier call joined the parts and died before it said so, or a concurrent one is ahead of us.
+        found = storage().size(file.object_key)
+        if found is None:
+            raise
+        size = found
+    with transaction.atomic():
+        locked = File.objects.select_for_update().get(id=file.id)
+        if locked.state == FileState.UPLOADING:
+            _begin_processing(locked, size, dict(parts))
+            return file_info(locked)
+    if locked.state == FileState.DELETED:
+        storage().delete_prefix(removal.prefix(file))
+    return file_info(access_file(actor, file_id))
+
+
+def _completed_already(file: File) -> FileInfo:
+    if file.state == FileState.FAILED and file.error_code == "expired":
+        raise Conflict(FAULTS["expired"])
+    return file_info(file)
+
+
+def _join(file: File, parts: Sequence[tuple[int, str]]) -> int:
+    planned = {part.number: part.size for part in UploadPart.objects.filter(file=file)}
+    received = {part.number: part for part in storage().list_parts(file.object_key, file.upload_ref)}
+    if sorted(number for number, _ in parts) != sorted(planned):
+        raise BadParts("The list of parts is not complete.")
+    for number, etag in sorted(parts):
+        part = received.get(number)
+        if part is None or part.etag != etag.strip('"') or part.size != planned[number]:
+            raise BadParts(f"Part {number} is missing or is not what was announced. Send it again.")
+    return storage().complete(file.object_key, file.upload_ref, [received[number] for number in sorted(planned)])
+
+
+def _begin_processing(file: File, size: int, etags: dict[int, str]) -> None:
+    planned = list(UploadPart.objects.filter(file=file))
+    for part in planned:
+        part.etag = etags[part.number].strip('"')
+    UploadPart.objects.bulk_update(planned, ["etag"])
+    file.stage, file.upload_expires_at = StageName.VERIFY, None
+    file.state = FileState.PROCESSING
+    if size != file.size:
+        file.state, file.stage = FileState.FAILED, ""
+        file.error_code, file.error_message = "size_mismatch", FAULTS["size_mismatch"]
+    file.save(force_update=True)
+    if file.state == FileState.PROCESSING:
+        arm(file, StageName.VERIFY)
+    note(file)
+
+
+def _upload_info(file: File, *, received: tuple[Part, ...]) -> UploadInfo:
+    seconds = int(URL_LIFE.total_seconds())
+    targets = tuple(
+        PartTarget(
+            part.number,
+            storage().part_url(file.object_key, file.upload_ref, number=part.number, size=part.size, expires_s=seconds),
+            part.size,
+        )
+        for part in _plan(file)
+    )
+    return UploadInfo(settings.FILE_PART_BYTES, targets, received, timezone.now() + URL_LIFE)
+
+
+def _plan(file: File) -> list[UploadPart]:
+    step = settings.FILE_PART_BYTES
+    return [
+        UploadPart(
+            file=file,
+            organization_id=file.organization_id,
+            number=index + 1,
+            size=min(step, file.size - index * step),
+        )
+        for index in range(ceil(file.size / step))
+    ]
+
+
+def _check_uploading(file: File) -> None:
+    if file.state != FileState.UPLOADING:
+        raise Conflict("This file is not being uploaded any more.")
+
+
+# Limits
+
+
+def _checked_name(name: str) -> tuple[str, Kind, str]:
+    """The name without folders and control characters, and the kind that its ending stands for."""
+    clean = "".join(char for char in name.replace("\\", "/").rpartition("/")[2] if char.isprintable()).strip()
+    if not clean or len(clean) > NAME_MAX:
+        raise Invalid("The file needs a name of at most 255 characters.", fields={"name": ["Not a usable name."]})
+    known = ENDINGS.get(PurePosixPath(clean).suffix.lower())
+    if known is None:
+        endings = ", ".join(sorted(ENDINGS))
+        raise UnsupportedFile(f"Files of this kind cannot be read yet. Supported are {endings}.")
+    return clean, *known
+
+
+def _check_size(size: int) -> None:
+    if size <= 0:
+        raise Invalid("The file is empty.", fields={"size": ["The file is empty."]})
+    if size > settings.FILE_MAX_BYTES:
+        raise TooLarge(f"Files may have up to {settings.FILE_MAX_BYTES >> 20} MiB. Split this one or make it smaller.")
+
+
+def _lock_owner(actor: Actor) -> None:
+    """Counting and adding are one step for each owner; held until the transaction ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"files:count:{actor.user_id}"])
+
+
+def _check_room(actor: Actor) -> None:
+    files = visible_files(actor)
+    if files.count() >= settings.FILES_PER_OWNER:
+        raise Conflict(f"You have {settings.FILES_PER_OWNER:,} files, which is the limit. Delete some first.")
+    if files.filter(state=FileState.UPLOADING).count() >= UNFINISHED_PER_OWNER:
+        raise Conflict("Too many uploads are unfinished. Finish or delete some first.")
+
+
+# Retry and deletion
+
+
+def retry_file(actor: Actor, file_id: object) -> FileInfo:
+    """Read again what could not be read: the whole file when it failed, else only its failed pages.
+
+    Raises Conflict when there is nothing to retry, or when the content itself never arrived.
+    """
+    with transaction.atomic():
+        file = access_file(actor, file_id, lock=True)
+        if file.error_code in ("expired", "size_mismatch", "missing"):
+            raise Conflict("The upload did not finish. Upload the file again.")
+        embedding_failed = FileStage.objects.filter(file=file, name=StageName.EMBED, state=StageState.FAILED).exists()
+        if file.state in (FileState.FAILED, FileState.PARTIAL):
+            _restart(file)
+        elif file.state == FileState.READY and embedding_failed:
+            arm(file, StageName.EMBED)
+        else:
+            raise Conflict("There is nothing to retry: no page of this file has failed.")
+        note(file)
+    return file_info(file)
+
+
+def _restart(file: File) -> None:
+    """Pages that were read stay; parsing skips them. A failed file is also verified again."""
+    first = StageName.VERIFY if file.state == FileState.FAILED else StageName.PARSE
+    Page.objects.filter(file=file, state=PageState.FAILED).delete()
+    if first == StageName.VERIFY:
+        Page.objects.filter(file=file, text="", state=PageState.READY).delete()
+        FileStage.objects.filter(file=file).exclude(name=first).delete()
+    file.state, file.stage = FileState.PROCESSING, first
+    file.error_code = file.error_message = ""
+    file.pages_failed = []
+    file.save(force_update=True)
+    arm(file, first)
+
+
+def delete_file(actor: Actor, file_id: object) -> None:
+    """Delete at once for everybody who could see it; what it left in stores is removed behind that.
+
+    Raises NotFound, also for a file that is deleted already.
+    """
+    with transaction.atomic():
+        file = access_file(actor, file_id, lock=True)
+        file.state, file.stage, file.deleted_at = FileState.DELETED, "", timezone.now()
+        file.save(force_update=True)
+        FileStage.objects.filter(file=file).delete()  # workers lose their leases now
+        hint(PURGE, file.id)
+        note(file)
+
+
+def content_url(actor: Actor, file_id: object) -> str:
+    """A short-lived address of the original. Raises NotFound, also while it is still being uploaded."""
+    file = access_file(actor, file_id)
+    if file.state == FileState.UPLOADING or file.error_code in ("expired", "size_mismatch", "missing", "infected"):
+        raise NotFound("This file has no content to download.")
+    return storage().url(file.object_key, Download(filename=file.name), expires_s=int(DOWNLOAD_LIFE.total_seconds()))
