@@ -14,10 +14,13 @@ django_app = get_asgi_application()
 
 from apps.api.realtime.routing import http_routes as api_routes  # noqa: E402
 from apps.conversations.realtime.routing import http_routes, websocket_routes  # noqa: E402
+from apps.files.api.objects import application as objects  # noqa: E402
+
+_rest = [re_path(r"^storage/", objects), re_path(r"", django_app)]  # type: ignore[arg-type]
 
 application = ProtocolTypeRouter(
     {
-        "http": URLRouter([*http_routes, *api_routes, re_path(r"", django_app)]),  # type: ignore[arg-type]
+        "http": URLRouter([*http_routes, *api_routes, *_rest]),
         "websocket": URLRouter(websocket_routes),
     }
 )

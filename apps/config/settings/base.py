@@ -197,6 +197,9 @@ CELERY_TASK_TIME_LIMIT = 840
 CELERY_TASK_SOFT_TIME_LIMIT = 780
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
+CELERY_BEAT_SCHEDULE = {
+    "files.sweep": {"task": "files.sweep", "schedule": 10.0, "options": {"queue": "default", "expires": 10.0}},
+}
 
 STATIC_URL = "/static/"
 STATIC_ROOT: Path | None = REPOSITORY / "build" / "static"
@@ -214,6 +217,7 @@ APPEND_SLASH = False
 
 # Object storage: S3 when an endpoint is given, else files below the state directory.
 S3_ENDPOINT = _env.s3_endpoint
+S3_PUBLIC_ENDPOINT = _env.s3_public_endpoint or S3_ENDPOINT
 S3_BUCKET = _env.s3_bucket
 S3_ACCESS_KEY = _env.s3_access_key
 S3_SECRET_KEY = _env.s3_secret_key
