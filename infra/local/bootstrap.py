@@ -58,7 +58,7 @@ def ensure_uv(layout: Layout, steps: Steps) -> Path:
         skipped("uv")
         return own
     python = layout.tools / "bin" / "python"
-    install = ["--quiet", "--require-hashes", "--only-binary", ":all:", "-r", UV_PINNED]
+    install: list[str | Path] = ["--quiet", "--require-hashes", "--only-binary", ":all:", "-r", UV_PINNED]
     try:
         steps.run(
             "uv",
@@ -80,9 +80,7 @@ def ensure_uv(layout: Layout, steps: Steps) -> Path:
 
 
 def ensure_python_packages(layout: Layout, steps: Steps, uv: Path, *, tests: bool) -> None:
-    inputs = [layout.repository / "uv.lock", layout.repository / "pyproject.toml"]
-    # .python-version and the interpreter are uv's business; a removed environment must be made again.
-    digest = digest_of(inputs)
+    digest = digest_of([layout.repository / "uv.lock"])
     ready = layout.python.exists()
     if ready and steps.is_current("python-dev", digest):
         skipped("Python packages")

@@ -67,9 +67,9 @@ def ensure(layout: Layout, steps: Steps, uv: Path) -> None:
     if free < (4 << 30):
         raise StepFailed(f"The inference engine needs about 4 GB while it installs; {free >> 20} MB are free.")
     env = {**uv_environment(), "VIRTUAL_ENV": str(layout.engine)}
-    install = [uv, "pip", "install", "--python", layout.engine_python]
-    make = [uv, "venv", "--clear", "--no-project", "--python", PYTHON, layout.engine]
-    locked = [*install, "--no-deps", "--require-hashes"]
+    install: list[str | Path] = [uv, "pip", "install", "--python", layout.engine_python]
+    make: list[str | Path] = [uv, "venv", "--clear", "--no-project", "--python", PYTHON, layout.engine]
+    locked: list[str | Path] = [*install, "--no-deps", "--require-hashes"]
     if kind == "cpu":
         commands = [
             make,

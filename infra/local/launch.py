@@ -1,8 +1,8 @@
-"""Becomes another program that cannot outlive its parent: `python -S launch.py SIGNAL PARENT USER -- argv`.
+"""Becomes another program that cannot outlive its parent: `python -S launch.py SIGNAL PARENT USER NICE -- argv`.
 
-Runs as a script between fork and exec, so it imports next to nothing. Drops root for USER (`uid:gid` or `-`),
-asks the kernel for SIGNAL when PARENT dies (Linux), then executes the program. The order matters: changing
-the user clears the request.
+Runs as a script between fork and exec, so it imports next to nothing. Gives way by NICE, drops root for USER
+(`uid:gid` or `-`), asks the kernel for SIGNAL when PARENT dies (Linux), then executes the program. The order
+matters: changing the user clears the request.
 """
 
 import os
@@ -37,6 +37,7 @@ def become(user: str) -> None:
 
 if __name__ == "__main__":
     command = sys.argv[sys.argv.index("--") + 1 :]
+    os.nice(int(sys.argv[4]))
     die_with_parent(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
     try:
         os.execvp(command[0], command)

@@ -98,7 +98,16 @@ class Postgres:
         secret.chmod(0o600)
         if self.account:
             os.chown(secret, self.account.uid, self.account.gid)
-        options = ["--username", USER, "--pwfile", secret, "--auth", "scram-sha-256", "--encoding", "UTF8"]
+        options: list[str | Path] = [
+            "--username",
+            USER,
+            "--pwfile",
+            secret,
+            "--auth",
+            "scram-sha-256",
+            "--encoding",
+            "UTF8",
+        ]
         # Postgres's own collation sorts alike on every system; the C library's locale may not exist.
         locale = ["--locale", "C", "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"]
         sync = ["--no-sync"] if self.throw_away else []
@@ -122,6 +131,7 @@ class Postgres:
         if (self.data / "postmaster.pid").exists():
             pid = int((self.data / "postmaster.pid").read_text().splitlines()[0])
             if _runs_on(pid, self.data):
+                self.prepare_folder()
                 self._run("pg_ctl", "stop", "-D", self.data, "-m", "fast", "-w", "-t", "20")
 
     def answers(self, database: str = "postgres") -> bool:

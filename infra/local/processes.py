@@ -58,12 +58,14 @@ def identify(pid: int) -> Identity:
     return Identity(pid, start_time(pid))
 
 
-def wrapped(argv: Sequence[str | Path], *, on_parent_death: signal.Signals, account: Account | None) -> list[str]:
+def wrapped(
+    argv: Sequence[str | Path], *, on_parent_death: signal.Signals, account: Account | None = None, nice: int = 0
+) -> list[str]:
     """The command line that starts `argv` through `launch.py`."""
     user = f"{account.uid}:{account.gid}" if account else "-"
     # The interpreter is started as ourselves and drops root itself: the account may not reach it.
-    launcher = [sys.executable, "-S", "-E", str(LAUNCH), str(int(on_parent_death)), str(os.getpid()), user, "--"]
-    return [*launcher, *(str(part) for part in argv)]
+    options = [str(int(on_parent_death)), str(os.getpid()), user, str(nice), "--"]
+    return [sys.executable, "-S", "-E", str(LAUNCH), *options, *(str(part) for part in argv)]
 
 
 def spawn(
@@ -129,7 +131,8 @@ def end_all(processes: Iterable[Identity], patience: float = 8) -> list[Identity
     """Ask processes to end, kill those that do not; returns those that had to be killed."""
     left = [process for process in processes if process.alive]
     for process in left:
-        _send(process, signal.SIGTERM)
+        # Postgres would wait for its clients on SIGTERM, for ever.
+        _send(process, signal.SIGINT if _name(process.pid) == "postgres" else signal.SIGTERM)
     deadline = time.monotonic() + patience
     while left and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -145,3 +148,10 @@ def _send(process: Identity, number: signal.Signals) -> None:
             os.kill(process.pid, number)
     except (ProcessLookupError, PermissionError):
         return
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""

@@ -65,7 +65,12 @@ class Seaweed:
         options = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", f"-dir={self.folder / 'data'}", "-s3", "-filer"]
         for role, (port, grpc) in self.ports().items():
             options += [f"-{role}.port={port}", f"-{role}.port.grpc={grpc}"]
-        options += ["-volume.max=16", "-master.volumeSizeLimitMB=256", f"-s3.config={self.folder / 's3.json'}"]
+        options += [
+            "-volume.max=16",
+            "-master.volumeSizeLimitMB=256",
+            "-master.telemetry=false",
+            f"-s3.config={self.folder / 's3.json'}",
+        ]
         return [str(program()), "-logtostderr=true", "server", *options]
 
     def answers(self) -> bool:

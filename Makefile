@@ -1,0 +1,58 @@
+# Thin on purpose: every target is one command of infra.local, which explains itself and works without make.
+PYTHON ?= python3
+LOCAL := $(PYTHON) -m infra.local
+# make up S3=1 keeps files in a local S3 server; make test ARGS="-k name" passes options on.
+UP := $(if $(S3),--with-s3) $(if $(QUIET),--quiet)
+export PYTHONPATH := $(CURDIR)
+
+.PHONY: help up up-detached down status setup test test-faults check bench doctor clean clean-data lock
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make up           install what is missing, start everything, print the URL (Ctrl-C stops it)"
+	@echo "make up-detached  the same in the background; make status, make down"
+	@echo "make test         check, then all tests"
+	@echo "make check        formats, lint, types, layers"
+	@echo "make test-faults  kill processes under load and count what was lost"
+	@echo "make bench        measure, print, write build/bench/*.json"
+	@echo "make doctor       what is wrong with this installation, and what to do"
+	@echo "make clean        remove what was installed and built; make clean-data also what people stored"
+
+up:
+	@$(LOCAL) up $(UP)
+
+up-detached:
+	@$(LOCAL) up --detach $(UP)
+
+down:
+	@$(LOCAL) down
+
+status:
+	@$(LOCAL) status $(ARGS)
+
+setup:
+	@$(LOCAL) setup --tests
+
+test:
+	@$(LOCAL) test $(ARGS)
+
+test-faults:
+	@$(LOCAL) test-faults $(ARGS)
+
+check:
+	@$(LOCAL) check $(ARGS)
+
+bench:
+	@$(LOCAL) bench $(ARGS)
+
+doctor:
+	@$(LOCAL) doctor $(ARGS)
+
+lock:
+	@$(LOCAL) lock
+
+clean:
+	@$(LOCAL) clean
+
+clean-data:
+	@$(LOCAL) clean --data
