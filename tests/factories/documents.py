@@ -30,7 +30,7 @@ the of and to in for with on that by from as at is are was were which this their
 sample winter summer depth level report valley survey field crew method result value season water bridge pressure
 gauge record table figure section annual monthly average range between upper lower basin sediment temperature
 oxygen nitrate turbidity catchment rainfall storm event baseline trend calibration instrument
-""".split()
+""".split()  # noqa: SIM905
 _SYLLABLES = "ba cor den fal gri hal lin mar nor pel quo ras sil tam vor wen zel ost und eri".split()  # noqa: SIM905
 # About as many different words, as unevenly used, as a page of English has: what an index costs depends on it.
 _WORDS = [*_COMMON, *(a + b + c for a in _SYLLABLES for b in _SYLLABLES for c in _SYLLABLES[:8])]
@@ -64,7 +64,8 @@ SCANNED = (4, 9)
 def sentences(count: int, seed: int) -> list[str]:
     """`count` sentences of 8 to 20 words, the same ones for the same seed."""
     draw = random.Random(seed)
-    return [" ".join(draw.choice(_WORDS) for _ in range(draw.randint(8, 20))).capitalize() + "." for _ in range(count)]
+    lengths = [draw.randint(8, 20) for _ in range(count)]
+    return [" ".join(draw.choices(_WORDS, cum_weights=_WEIGHTS, k=length)).capitalize() + "." for length in lengths]
 
 
 def _wrap(text: str, width: float, measure: Callable[[str], float]) -> list[str]:
