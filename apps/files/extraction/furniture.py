@@ -37,11 +37,14 @@ def _recurs(mark: Mark, neighbours: Iterable[frozenset[Mark]]) -> bool:
 
 def set_apart(elements: tuple[Element, ...], neighbours: list[frozenset[Mark]]) -> tuple[Element, ...]:
     """`elements` with those that recur on a neighbouring page, or are a page's number, marked as such."""
+    boxes = [element.box for element in elements if element.box is not None]
+    # Above or below everything else: the number of a footnote is not.
+    outermost = {min(boxes, key=lambda box: box[1]), max(boxes, key=lambda box: box[3])} if boxes else set()
     result = []
     for element in elements:
         mark = _mark(element)
         if mark is not None and element.box is not None:
-            if _NUMBER_ONLY.match(element.text):
+            if element.box in outermost and _NUMBER_ONLY.match(element.text):
                 element = replace(element, category=Category.PAGE_NUMBER, level=None)
             elif _recurs(mark, neighbours):
                 top = element.box[3] <= TOP

@@ -211,7 +211,12 @@ def _tabular(rows: list[Line]) -> bool:
     return len(rows) >= 3 or (len(rows) == 2 and rows[0].cells == rows[1].cells)
 
 
-def _classify(block: Block, body: float) -> None:
+def _reads_as_title(text: str) -> bool:
+    return not text.endswith((",", ";")) and not (text.endswith(".") and text[0].islower())
+
+
+def classify(block: Block, body: float, *, title_ratio: float = 1.15) -> None:
+    """Set the block's category, and level if it is a heading, by size against the page's `body` size and by form."""
     lines = block.lines
     first, text = lines[0], " ".join(line.text for line in lines)
     ratio = first.size / body if body else 1.0
@@ -222,7 +227,7 @@ def _classify(block: Block, body: float) -> None:
         block.category = Category.CODE_SNIPPET
     elif _CAPTION.match(text):
         block.category = Category.FIGURE_CAPTION
-    elif short and ratio >= 1.15 and not text.endswith((",", ";")):
+    elif short and ratio >= title_ratio and _reads_as_title(text):
         block.category, block.level = Category.TITLE, _heading_level(ratio)
     elif short and len(lines) <= 2 and len(text) <= 120 and first.bold and not text.endswith((".", ",", ";")):
         block.category = Category.TITLE
@@ -238,5 +243,5 @@ def blocks_of(lines: list[Line]) -> list[Block]:
     body = body_size(lines)
     blocks = [block for column in in_reading_order(lines) for block in _split_column(column)]
     for block in blocks:
-        _classify(block, body)
+        classify(block, body)
     return blocks

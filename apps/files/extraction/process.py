@@ -179,7 +179,7 @@ def render_page(path: str | Path, kind: Kind, number: int, width: int, *, limits
 
 def ocr_page(path: str | Path, kind: Kind, number: int, *, limits: Limits | None = None) -> PageRecord:
     """Recognise the text of page `number` from its picture. Raises ExtractionFailed."""
-    from apps.files.extraction.ocr import recognise  # late, for the child's sake: see `receive`
+    from apps.files.extraction.ocr.recognise import recognise  # late, for the child's sake: see `receive`
 
     return recognise(path, kind, number, limits or Limits())
 

@@ -179,3 +179,4 @@ class Limits:
     unpacked_bytes: int = 400 << 20
     max_pixels: int = 80_000_000
     max_restarts: int = 8
+    ocr_languages: tuple[str, ...] = ("eng",)

@@ -83,18 +83,30 @@ class _Reader:
         """Height of the character's em box: unlike the font size, it includes every matrix that scales it."""
         if not pdfium.FPDFText_GetLooseCharBox(self._handle, index, self._loose):
             return 0.0
-        tall, wide = abs(self._loose.top - self._loose.bottom), abs(self._loose.right - self._loose.left)
-        return float(tall if self.angle(index) % 180 == 0 else wide)
+        upright = self._quarters(index) % 2 == 0
+        if upright:
+            return float(abs(self._loose.top - self._loose.bottom))
+        return float(abs(self._loose.right - self._loose.left))
+
+    def _quarters(self, index: int) -> int:
+        """Direction of writing in the page's own coordinates, to the next quarter turn."""
+        radians = float(pdfium.FPDFText_GetCharAngle(self._handle, index))
+        return round(radians / (math.pi / 2)) if math.isfinite(radians) else 0
 
     def angle(self, index: int) -> int:
-        """Displayed direction of writing in degrees clockwise, to the next 90."""
-        radians = float(pdfium.FPDFText_GetCharAngle(self._handle, index))
-        if not math.isfinite(radians) or radians < 0:
-            radians = 0.0
-        return (round(math.degrees(radians) / 90) * 90 + 90 * self._page.quarter_turns) % 360
+        """Direction of writing as displayed, in degrees clockwise."""
+        return 90 * ((self._quarters(index) + self._page.quarter_turns) % 4)
 
-    def style(self, index: int) -> tuple[bool, bool]:
-        """Whether the character is bold, and whether its font has one width for all."""
+    def style(self, first: int, last: int) -> tuple[bool, bool]:
+        """Whether the line is bold, and whether all its letters have one width, judged by its middle and its end:
+        a line may begin with a number, or with a word set apart."""
+        bold, mono = self._style((first + last) // 2)
+        if bold or mono:
+            bold_too, mono_too = self._style(last)
+            return bold and bold_too, mono and mono_too
+        return False, False
+
+    def _style(self, index: int) -> tuple[bool, bool]:
         self._flags.value = 0
         pdfium.FPDFText_GetFontInfo(self._handle, index, self._font, len(self._font), self._flags)
         name, flags = self._font.value.lower(), self._flags.value
@@ -169,8 +181,9 @@ def _line(page: Page, reader: _Reader, start: int, text: str, hyphenated: bool) 
     rects = reader.rects(start, len(text))
     if not rects:
         return
-    first = start + lead
-    angle, size = reader.angle(first), reader.size(first)
+    first, last = start + lead, start + len(text.rstrip()) - 1
+    # The larger of both ends: either may be a footnote's mark.
+    angle, size = reader.angle(first), max(reader.size(first), reader.size(last))
     gaps = _wide_gaps(rects, size, sideways=page.quarter_turns % 2 == 1 or angle != 0)
     for offset, part in _cut(reader, start, text, gaps) if gaps else [(start, text)]:
         cleaned = clean(part)
@@ -185,7 +198,7 @@ def _line(page: Page, reader: _Reader, start: int, text: str, hyphenated: bool) 
             max(rect.right for rect in boxes),
             max(rect.top for rect in boxes),
         )
-        bold, mono = reader.style(offset if gaps else first)
+        bold, mono = reader.style(offset + len(part) - len(part.lstrip()), offset + len(part.rstrip()) - 1)
         x0, y0, x1, y1 = _frame(box, angle, page.width, page.height)
         size_here = size or y1 - y0
         yield angle, Line(cleaned, x0, y0, x1, y1, box, size_here, bold, mono, hyphenated)

@@ -72,7 +72,8 @@ def _finished(
     neighbours = [*before, *([furniture.marks(after.elements)] if after else [])]
     elements: tuple[Element, ...] = furniture.set_apart(record.elements, neighbours)
     finished = replace(record, elements=elements, text=page_text(elements), headings=outline.path)
-    outline.pass_over(elements)
+    if not record.needs_ocr:  # else its headings may be gibberish
+        outline.pass_over(elements)
     return finished
 
 

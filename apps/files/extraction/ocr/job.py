@@ -1,0 +1,61 @@
+"""The child's job of recognition: draw the page, then become tesseract, or run rapidocr in place.
+
+The child replaces itself by tesseract rather than starting it: in the sandbox no process may be started, and
+what is exec'ed stays in the sandbox.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from PIL import Image
+
+from apps.files.extraction.answer import Job, page_message, say
+from apps.files.extraction.render import Drawn, draw
+
+DPI = 200
+_LONGEST = 3_600
+_SMALL = 1_000
+_QUARTER_TURNS = {90: Image.Transpose.ROTATE_270, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_90}
+
+
+def _drawn(job: Job) -> Drawn:
+    drawn = draw(job, grey=True, scale=DPI / 72, longest=_LONGEST)
+    picture = drawn.picture
+    if job["kind"] == "image" and max(picture.size) < _SMALL:  # letters of a few pixels are not recognised
+        picture = picture.resize((picture.width * 2, picture.height * 2), Image.Resampling.BICUBIC)
+    turn = int(job["turn"])
+    if turn in _QUARTER_TURNS:
+        picture = picture.transpose(_QUARTER_TURNS[turn])
+    return Drawn(picture, drawn.width, drawn.height)
+
+
+def _become_tesseract(job: Job, drawn: Drawn) -> None:
+    path = Path(str(job["scratch"])) / "page.pgm"
+    drawn.picture.save(path, "PPM")
+    say(
+        {
+            "picture": {
+                "width": drawn.picture.width,
+                "height": drawn.picture.height,
+                "page_width": drawn.width,
+                "page_height": drawn.height,
+            }
+        }
+    )
+    os.close(int(job["source"]))
+    arguments = ["tesseract", str(path), "stdout", "--dpi", str(DPI), "--psm", str(int(job["mode"]))]
+    if not job["orientation"]:
+        arguments += ["-l", str(job["languages"]), "tsv"]
+    os.execv(str(job["tesseract"]), arguments)
+
+
+def work(job: Job) -> None:
+    if job.get("tesseract"):
+        _become_tesseract(job, _drawn(job))
+    else:
+        from apps.files.extraction.ocr.rapid import recognise
+
+        say(page_message(recognise(_drawn(job), int(job["page"]))))
+        say({"end": True})

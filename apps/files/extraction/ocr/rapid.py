@@ -1,0 +1,59 @@
+"""Recognition with rapidocr's packaged models: no system package, CJK and Latin; slower than tesseract."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from rapidocr import RapidOCR
+
+from apps.files.extraction.ocr.words import Word, page_of
+from apps.files.extraction.render import Drawn
+from apps.files.extraction.types import Box, PageRecord
+
+_LONGEST = 1_600  # memory grows with the area: about 1 GB at 2,000
+_PARAMETERS = {
+    "Global.log_level": "critical",
+    "Global.max_side_len": _LONGEST,
+    "EngineConfig.onnxruntime.intra_op_num_threads": 1,
+    "EngineConfig.onnxruntime.inter_op_num_threads": 1,
+}
+
+
+def _box(corners: Any, width: int, height: int) -> Box:
+    xs = [min(max(float(x) / width, 0.0), 1.0) for x, _ in corners]
+    ys = [min(max(float(y) / height, 0.0), 1.0) for _, y in corners]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+def _in_paragraphs(lines: list[tuple[Box, str, float]]) -> list[Word]:
+    """Each line as one word, numbered by paragraph: a new one begins where the step down is unusually large."""
+    lines.sort(key=lambda line: (round((line[0][1] + line[0][3]) * 50), line[0][0]))
+    if not lines:
+        return []
+    height = median(box[3] - box[1] for box, _, _ in lines)
+    words: list[Word] = []
+    paragraph, bottom = 0, lines[0][0][3]
+    for index, (box, text, score) in enumerate(lines):
+        if box[1] - bottom > 0.7 * height:
+            paragraph += 1
+        bottom = box[3]
+        words.append(Word(text, box, score, (paragraph, 0, index)))
+    return words
+
+
+def recognise(drawn: Drawn, number: int) -> PageRecord:
+    picture = drawn.picture
+    if max(picture.size) > _LONGEST:
+        picture = picture.copy()
+        picture.thumbnail((_LONGEST, _LONGEST), Image.Resampling.LANCZOS)
+    output: Any = RapidOCR(params=_PARAMETERS)(np.asarray(picture.convert("RGB")))
+    found = zip(output.boxes, output.txts, output.scores, strict=True) if output.txts else ()
+    lines = [
+        (_box(corners, picture.width, picture.height), str(text), min(max(float(score), 0.0), 1.0))
+        for corners, text, score in found
+    ]
+    size = (picture.width, picture.height)
+    return page_of(_in_paragraphs(lines), number=number, picture=size, page=(drawn.width, drawn.height), turn=0)

@@ -1,0 +1,122 @@
+"""The parent's side of recognition: which engine, which way up, and whether a second opinion is worth its time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from apps.files.extraction.child import Child, ChildLost
+from apps.files.extraction.ocr import tsv
+from apps.files.extraction.ocr.words import page_of
+from apps.files.extraction.process import opened, receive
+from apps.files.extraction.types import ExtractionFailed, Kind, Limits, PageRecord, Reason
+
+OCR_S = 90.0
+_MAX_TSV = 16 << 20
+_MAX_PIXELS = 25_000_000
+_AUTO, _ORIENTATION_ONLY = 3, 0
+_LIKELY_UPRIGHT = 0.7
+_GOOD_ENOUGH = 0.5
+_RAPID_MEMORY = 3 << 30  # address space, of which it touches a third
+_PLACES = os.pathsep.join((os.defpath, "/usr/local/bin", "/opt/homebrew/bin"))
+
+
+@lru_cache(maxsize=1)
+def tesseract() -> str | None:
+    """Where tesseract is, or None."""
+    return shutil.which("tesseract", path=_PLACES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    source: int
+    kind: Kind
+    number: int
+    limits: Limits
+    program: str
+
+    def _job(self, **extra: Any) -> dict[str, Any]:
+        return {
+            "op": "ocr",
+            "kind": self.kind,
+            "page": self.number,
+            "max_pixels": _MAX_PIXELS if self.kind == "pdf" else self.limits.max_pixels,
+            **extra,
+        }
+
+    def _run(self, *, turn: int, mode: int) -> tuple[bytes, Any]:
+        languages = "+".join(self.limits.ocr_languages)
+        job = self._job(
+            tesseract=self.program,
+            turn=turn,
+            mode=mode,
+            orientation=mode == _ORIENTATION_ONLY,
+            languages=languages,
+            may_exec=True,
+        )
+        os.lseek(self.source, 0, os.SEEK_SET)  # the offset is shared with the children before
+        with Child(job, self.limits, source=self.source) as child:
+            picture = receive(child, OCR_S).picture
+            output = child.read_rest(OCR_S, _MAX_TSV)
+            if picture is None:
+                raise ChildLost(Reason.CRASHED)
+            # Tesseract fails on a picture in which it cannot make out any direction.
+            if not child.succeeded() and mode != _ORIENTATION_ONLY:
+                raise ChildLost(Reason.OCR_FAILED)
+        return output, picture
+
+    def read(self, turn: int) -> PageRecord:
+        output, picture = self._run(turn=turn, mode=_AUTO)
+        words = tsv.words(output, width=picture.width, height=picture.height)
+        return page_of(
+            words,
+            number=self.number,
+            picture=(picture.width, picture.height),
+            page=(picture.page_width, picture.page_height),
+            turn=turn,
+        )
+
+    def turn(self) -> int:
+        output, _ = self._run(turn=0, mode=_ORIENTATION_ONLY)
+        return tsv.turn(output)
+
+    def second_opinion(self) -> PageRecord:
+        os.lseek(self.source, 0, os.SEEK_SET)
+        limits = replace(self.limits, memory_bytes=max(self.limits.memory_bytes, _RAPID_MEMORY))
+        with Child(self._job(turn=0), limits, source=self.source) as child:
+            page = receive(child, OCR_S).page
+            if page is None or page.number != self.number or page.source != "ocr":
+                raise ChildLost(Reason.CRASHED)
+            return page
+
+
+def _worth(page: PageRecord) -> float:
+    return (page.confidence or 0.0) * len(page.text)
+
+
+def _recognised(task: _Task) -> PageRecord:
+    if not task.program:
+        return task.second_opinion()
+    page = task.read(turn=0)
+    if (page.confidence or 0.0) < _LIKELY_UPRIGHT and (turn := task.turn()):
+        page = max(page, task.read(turn=turn), key=_worth)
+    if (page.confidence or 0.0) >= _GOOD_ENOUGH:
+        return page
+    try:
+        return max(page, task.second_opinion(), key=_worth)
+    except (ChildLost, ExtractionFailed):
+        return page
+
+
+def recognise(path: str | Path, kind: Kind, number: int, limits: Limits) -> PageRecord:
+    """The text of page `number`, read from its picture. No text at all is an answer too. Raises ExtractionFailed."""
+    with opened(path) as source:
+        try:
+            return _recognised(_Task(source, kind, number, limits, tesseract() or ""))
+        except ChildLost as lost:
+            reason = Reason.TIMED_OUT if lost.reason is Reason.TIMED_OUT else Reason.OCR_FAILED
+            raise ExtractionFailed(reason) from lost
