@@ -135,6 +135,8 @@ ACCOUNT_RATE_LIMITS: dict[str, str] | bool = {
 ALLAUTH_TRUSTED_PROXY_COUNT = _env.trusted_proxies
 HEADLESS_ONLY = True
 HEADLESS_CLIENTS = ("browser",)
+HEADLESS_SERVE_SPECIFICATION = True
+HEADLESS_SPECIFICATION_TEMPLATE_NAME = None
 HEADLESS_FRONTEND_URLS = {
     "account_signup": f"{PUBLIC_URL}/sign-up",
     "account_reset_password": f"{PUBLIC_URL}/sign-in",
@@ -168,13 +170,19 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["apps.core.http.ORJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["apps.core.http.BoundedJSONParser"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "apps.api.api.schema.Schema",
     "EXCEPTION_HANDLER": "apps.core.http.exception_handler",
     "UNAUTHENTICATED_USER": None,
 }
 SPECTACULAR_SETTINGS: dict[str, Any] = {
     "TITLE": "Parley API",
-    "DESCRIPTION": "Conversations, runs and files. Errors are problem details (RFC 9457) with a stable `code`.",
+    "DESCRIPTION": (
+        "Conversations, runs and files. Errors are problem details (RFC 9457) with a stable `code`.\n\n"
+        "Signing in is allauth's JSON API: POST `/_allauth/browser/v1/auth/login` and `/auth/signup` with "
+        "`{email, password}`, DELETE `/auth/session` to sign out; its own schema is at `/_allauth/openapi.json`.\n\n"
+        "`/ws/notifications` is a WebSocket that tells a signed-in person's tabs what changed: "
+        "`{type: conversation | file | run | model, ...}`."
+    ),
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
@@ -182,6 +190,9 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "SCHEMA_PATH_PREFIX": "/api",
+    # Choices stay inline: components named after fields that happen to share a name help nobody.
+    "POSTPROCESSING_HOOKS": ["apps.api.api.schema.finish_schema"],
 }
 
 CELERY_BROKER_URL = REDIS_URL
