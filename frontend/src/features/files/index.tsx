@@ -1,5 +1,12 @@
-import type { ReactNode } from 'react'
+/** Public face of the files feature: attachments for the composer and what other features need to know of files. */
+import type { ReactNode, Ref } from 'react'
 import type { FileRecord, Id } from '@/shared/api'
+import { AttachmentStrip } from './Attachments'
+
+export { DropZone } from './DropZone'
+export type { DropZoneProps } from './DropZone'
+export { clearRecords, refreshFile, useFileRecord } from './records'
+export { clearUploads, restoreUploads } from './uploads'
 
 /** A file chosen for the next message. `file` is there once the server knows it; a message may be sent from then on. */
 export interface Attachment {
@@ -29,6 +36,11 @@ export interface AttachmentsApi {
 }
 
 /** The strip of chips above the composer's text. `ref` gives the composer `add` and `choose`. */
-export function Attachments(_props: AttachmentsProps & { ref?: React.Ref<AttachmentsApi> }): ReactNode {
-  return null
+export function Attachments(props: AttachmentsProps & { ref?: Ref<AttachmentsApi> }): ReactNode {
+  return <AttachmentStrip {...props} />
+}
+
+/** A file that is on the server already, as an attachment of the next message. */
+export function attachmentFromFile(file: FileRecord): Attachment {
+  return { key: file.id, name: file.name, size: file.size, state: 'uploaded', progress: 1, file, error: null }
 }
