@@ -103,13 +103,21 @@ class Services:
         if self._seaweed is None:
             server = Seaweed(self.folder / "s3", seaweed.free_run_of_ports(free_port()), secrets.token_hex(20))
             server.prepare()
-            log = (self.folder / "s3.log").open("wb")
-            self._running["s3"] = processes.spawn(
-                server.command(), env={"PATH": os.environ["PATH"]}, cwd=server.folder, output=log.fileno()
-            )
+            with (self.folder / "s3.log").open("wb") as log:
+                self._running["s3"] = processes.spawn(
+                    server.command(), env={"PATH": os.environ["PATH"]}, cwd=server.folder, output=log.fileno()
+                )
             server.wait(30)
             self._seaweed = server
         return self._seaweed
+
+    def database_url(self, name: str) -> str:
+        return self._postgres.url(name)
+
+    def drop_database(self, name: str) -> None:
+        """Remove a database, whoever is connected; nothing happens when the server never started."""
+        if "postgres" in self._running:
+            self._postgres.ask(f'drop database if exists "{name}" with (force)')
 
     def new_database(self, name: str) -> str:
         """A fresh, migrated database; returns its URL."""

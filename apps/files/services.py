@@ -138,14 +138,14 @@ def _completed_already(file: File) -> FileInfo:
 
 def _join(file: File, parts: Sequence[tuple[int, str]]) -> int:
     planned = {part.number: part.size for part in UploadPart.objects.filter(file=file)}
-    received = {part.number: part for part in storage().list_parts(file.object_key, file.upload_ref)}
     if sorted(number for number, _ in parts) != sorted(planned):
         raise BadParts("The list of parts is not complete.")
-    for number, etag in sorted(parts):
-        part = received.get(number)
-        if part is None or part.etag != etag.strip('"') or part.size != planned[number]:
-            raise BadParts(f"Part {number} is missing or is not what was announced. Send it again.")
-    return storage().complete(file.object_key, file.upload_ref, [received[number] for number in sorted(planned)])
+    named = [Part(number, etag.strip('"'), planned[number]) for number, etag in sorted(parts)]
+    missing = set(named) - set(storage().list_parts(file.object_key, file.upload_ref))
+    if missing:
+        numbers = ", ".join(str(part.number) for part in sorted(missing, key=lambda part: part.number))
+        raise BadParts(f"Not received, or not as announced: part {numbers}. Send it again.")
+    return storage().complete(file.object_key, file.upload_ref, named)
 
 
 def _begin_processing(file: File, size: int, etags: dict[int, str]) -> None:

@@ -32,7 +32,7 @@ gauge record table figure section annual monthly average range between upper low
 oxygen nitrate turbidity catchment rainfall storm event baseline trend calibration instrument
 """.split()  # noqa: SIM905
 _SYLLABLES = "ba cor den fal gri hal lin mar nor pel quo ras sil tam vor wen zel ost und eri".split()  # noqa: SIM905
-# About as many different words, as unevenly used, as a page of English has: what an index costs depends on it.
+# At least as many different words as a page of English has: what an index costs depends on that.
 _WORDS = [*_COMMON, *(a + b + c for a in _SYLLABLES for b in _SYLLABLES for c in _SYLLABLES[:8])]
 _WEIGHTS = list(accumulate(1 / (rank + 3) for rank in range(len(_WORDS))))
 

@@ -69,7 +69,7 @@ class Storage(Protocol):
         """An address that accepts one PUT body of exactly `size` bytes until it expires."""
 
     def list_parts(self, key: str, ref: str) -> tuple[Part, ...]:
-        """The parts received so far, by number. Raises UploadGone."""
+        """The parts received so far, by number; a part sent twice may be listed twice. Raises UploadGone."""
 
     def complete(self, key: str, ref: str, parts: Sequence[Part]) -> int:
         """Join the parts, in order, into the object and return its size. Raises UploadGone, BadParts."""
