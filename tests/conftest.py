@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from infra.local.layout import REPOSITORY
 from tests import services as session_services
 from tests.services import Services
+from tests.stack import Stack
 
 os.environ.update(session_services.session().environment())
+# The web process warns, and warnings are errors here, when the folder of collected files is not there.
+(REPOSITORY / "build" / "static").mkdir(parents=True, exist_ok=True)
 
 
 def pytest_configure() -> None:
@@ -46,5 +51,26 @@ def django_db_setup(services: Services, django_test_environment: None, django_db
 
 @pytest.fixture(scope="session")
 def s3(services: Services) -> dict[str, str]:
-    """A real S3 server's environment (S3_ENDPOINT, S3_BUCKET, S3_ACCESS_KEY, S3_SECRET_KEY, S3_REGION)."""
-    return services.seaweed.environment()
+    """A real S3 server's environment (S3_ENDPOINT, S3_BUCKET, S3_ACCESS_KEY, S3_SECRET_KEY, S3_REGION).
+
+    The bucket exists and is empty at first; use a prefix of your own in it.
+    """
+    import boto3
+
+    variables = services.seaweed.environment()
+    client = boto3.client(
+        "s3",
+        endpoint_url=variables["S3_ENDPOINT"],
+        aws_access_key_id=variables["S3_ACCESS_KEY"],
+        aws_secret_access_key=variables["S3_SECRET_KEY"],
+        region_name=variables["S3_REGION"],
+    )
+    client.create_bucket(Bucket=variables["S3_BUCKET"])
+    return variables
+
+
+@pytest.fixture
+def start_stack(services: Services) -> Iterator[Callable[..., Stack]]:
+    """Starts stacks (`start_stack(runners=2, replica_options=("--itl", "10"))`), stopped after the test."""
+    with contextlib.ExitStack() as stacks:
+        yield lambda **options: stacks.enter_context(Stack(services, **options))

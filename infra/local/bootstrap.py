@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from infra.local import engine
+from infra.local import engine, secret_store
 from infra.local.console import human_size, size_of
 from infra.local.layout import Layout
 from infra.local.registries import uv_environment
@@ -29,6 +29,9 @@ UV_PINNED = Path(__file__).with_name("uv.txt")
 def bootstrap(layout: Layout, *, tests: bool = False, with_engine: bool = True) -> None:
     """Bring the checkout up to date. `tests` adds the development packages. Raises StepFailed."""
     layout.prepare()
+    secret_store.load(layout.state / "secrets.json")
+    # Collected static files go here in images; the web process expects the folder everywhere.
+    (layout.repository / "build" / "static").mkdir(parents=True, exist_ok=True)
     steps = Steps(layout)
     uv = ensure_uv(layout, steps)
     ensure_python_packages(layout, steps, uv, tests=tests)

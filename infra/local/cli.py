@@ -11,6 +11,7 @@ from infra.local import status, supervisor
 from infra.local.bootstrap import bootstrap
 from infra.local.console import paint, say
 from infra.local.layout import Layout
+from infra.local.secret_store import BadSecret
 from infra.local.steps import StepFailed
 
 
@@ -40,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str]) -> int:
     try:
         return _run(parser().parse_args(arguments))
-    except StepFailed as failure:
+    except (StepFailed, BadSecret) as failure:
         say(paint(f"\n{failure}", "red"))
         return 1
     except KeyboardInterrupt:

@@ -229,7 +229,6 @@ def prepare(plan: Plan) -> None:
             server.stop_leftover()
         if server is not None:
             server.prepare()
-    (plan.layout.repository / "build" / "static").mkdir(parents=True, exist_ok=True)
     path = Path(plan.layout.connections)
     path.touch(mode=0o600)
     path.chmod(0o600)
