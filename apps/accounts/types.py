@@ -75,10 +75,10 @@ class KeyInfo:
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key just made. `secret` is shown once and kept nowhere."""
+    """A key just made. `key` is shown once and kept nowhere."""
 
     info: KeyInfo
-    secret: str = field(repr=False)
+    key: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

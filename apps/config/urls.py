@@ -12,6 +12,7 @@ handler500 = "apps.core.http.server_error"
 
 urlpatterns = [
     path("healthz", health),
+    path("", include("apps.operations.urls")),
     path("admin/", admin.site.urls),
     path("_allauth/", include("allauth.headless.urls")),
     path("accounts/", include("allauth.urls")),

@@ -195,7 +195,7 @@ def test_a_key_acts_as_its_owner_until_revoked() -> None:
 def test_an_expired_key_and_a_locked_owner_are_refused() -> None:
     user = make_user()
     key = make_key(make_actor(user), expires_in_days=1)
-    bearer = {"authorization": f"Bearer {key.secret}"}
+    bearer = {"authorization": f"Bearer {key.key}"}
     assert Client().get("/api/me", headers=bearer).status_code == 200
 
     ApiKey.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -214,14 +214,14 @@ def test_a_bad_key_is_not_saved_by_a_cookie() -> None:
 
 def test_an_inference_key_cannot_use_the_native_api() -> None:
     key = make_key(make_actor(), full=False)
-    answer = Client().get("/api/me", headers={"authorization": f"Bearer {key.secret}"})
+    answer = Client().get("/api/me", headers={"authorization": f"Bearer {key.key}"})
     assert answer.status_code == 403
     assert answer.json()["code"] == "permission_denied"
 
 
 def test_a_key_cannot_make_or_revoke_keys() -> None:
     key = make_key(make_actor())
-    bearer = {"authorization": f"Bearer {key.secret}"}
+    bearer = {"authorization": f"Bearer {key.key}"}
     assert post(Client(), "/api/keys", {"name": "more"}, **bearer).status_code == 403
     assert Client().delete(f"/api/keys/{key.info.id}", headers=bearer).status_code == 403
     assert ApiKey.objects.count() == 1

@@ -43,7 +43,7 @@ def session_cookie() -> tuple[Client, str]:
 def test_a_key_stands_for_its_owner() -> None:
     actor = make_actor()
     key = make_key(actor)
-    found = resolve(scope(method="POST", authorization=f"Bearer {key.secret}"))
+    found = resolve(scope(method="POST", authorization=f"Bearer {key.key}"))
     assert found is not None
     assert (found.user_id, found.organization_id, found.via, found.key_id) == (
         actor.user_id,
@@ -52,20 +52,20 @@ def test_a_key_stands_for_its_owner() -> None:
         key.info.id,
     )
     assert resolve(scope(authorization="Bearer pk_unknown")) is None
-    assert resolve(scope(authorization=f"Basic {key.secret}")) is None
+    assert resolve(scope(authorization=f"Basic {key.key}")) is None
     assert resolve(scope()) is None
 
 
 def test_an_operators_key_is_no_operator() -> None:
     actor = make_actor()
     assert actor.is_operator
-    found = resolve(scope(authorization=f"Bearer {make_key(actor).secret}"))
+    found = resolve(scope(authorization=f"Bearer {make_key(actor).key}"))
     assert found is not None
     assert not found.is_operator
 
 
 def test_an_inference_key_serves_only_what_needs_no_more() -> None:
-    of = scope(authorization=f"Bearer {make_key(make_actor(), full=False).secret}")
+    of = scope(authorization=f"Bearer {make_key(make_actor(), full=False).key}")
     assert resolve(of) is None
     assert resolve(of, needs=Scope.INFERENCE) is not None
 
@@ -98,7 +98,7 @@ def test_it_is_remembered_for_a_moment_and_forgotten_on_revocation() -> None:
 
 def test_what_is_remembered_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     key = make_key(make_actor())
-    of = scope(authorization=f"Bearer {key.secret}")
+    of = scope(authorization=f"Bearer {key.key}")
     assert resolve(of) is not None
     # As another web process would: nothing here is told.
     ApiKey.objects.update(revoked_at=timezone.now())

@@ -104,4 +104,4 @@ def key_body(key: KeyInfo) -> dict[str, Any]:
 
 
 def new_key_body(new: NewKey) -> dict[str, Any]:
-    return key_body(new.info) | {"key": new.secret}
+    return key_body(new.info) | {"key": new.key}

@@ -11,7 +11,7 @@ from apps.api.types import ChatRequest
 
 _REF = "#/components/schemas/{model}"
 _TAG: Final = ["openai"]
-_SECURITY: Final = [{"apiKey": []}]
+_SECURITY: Final[list[dict[str, list[str]]]] = [{"apiKey": []}]
 _USAGE: Final = {"prompt_tokens": 31, "completion_tokens": 8, "total_tokens": 39}
 _ID: Final = "chatcmpl-0198f2b7c1c27d3f8a5e4b9d6c7e8f90"
 _MODEL: Final = {"id": "auto", "object": "model", "created": 1735689600, "owned_by": "parley"}

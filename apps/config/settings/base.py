@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from django.urls import reverse_lazy
+
 from apps.config.env import REPOSITORY, env
 
 _env = env()
@@ -117,6 +119,7 @@ BOOTSTRAP_PASSWORD = _env.bootstrap_password
 # Signing in: by e-mail address, through allauth's JSON API. Addresses are not verified by default, because a
 # self-hosted server often has no mail; see PARLEY_EMAIL_URL.
 LOGIN_URL = "/sign-in"
+LOGOUT_REDIRECT_URL = "/"
 ACCOUNT_ADAPTER = "apps.accounts.api.adapter.AccountAdapter"
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
@@ -218,6 +221,41 @@ FRONTEND_DIST = REPOSITORY / "frontend" / "dist"
 STATICFILES_DIRS = [("app", FRONTEND_DIST)] if FRONTEND_DIST.exists() else []
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
+
+UNFOLD: dict[str, Any] = {
+    "SITE_TITLE": "Parley console",
+    "SITE_HEADER": "Parley console",
+    "SITE_URL": "/",
+    "SIDEBAR": {
+        "show_search": True,
+        "navigation": [
+            {
+                "title": title,
+                "items": [{"title": name, "icon": icon, "link": reverse_lazy(link)} for name, icon, link in items],
+            }
+            for title, items in (
+                (
+                    "People",
+                    (
+                        ("Users", "person", "admin:accounts_user_changelist"),
+                        ("Organizations", "groups", "admin:accounts_organization_changelist"),
+                        ("Memberships", "badge", "admin:accounts_membership_changelist"),
+                        ("API keys", "key", "admin:accounts_apikey_changelist"),
+                    ),
+                ),
+                (
+                    "Work",
+                    (
+                        ("Runs", "bolt", "admin:conversations_run_changelist"),
+                        ("Files", "description", "admin:files_file_changelist"),
+                        ("Usage", "receipt_long", "admin:accounts_usageentry_changelist"),
+                    ),
+                ),
+                ("Inference", (("Replicas", "dns", "console_replicas"),)),
+            )
+        ],
+    },
+}
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

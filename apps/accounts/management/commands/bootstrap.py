@@ -60,6 +60,6 @@ class Command(BaseCommand):
         if actor is None:
             raise CommandError(f"{user.email} is locked out or in no organization, so it can have no key.")
         try:
-            self.stdout.write(create_key(actor, name="bootstrap").secret)
+            self.stdout.write(create_key(actor, name="bootstrap").key)
         except AppError as error:
             raise CommandError(error.message) from error
