@@ -1,1 +1,1 @@
-"""The inference tier: replicas, the engines that speak to them, and the pool that chooses one. Knows nothing of Django."""
+"""The inference tier: replicas, the engines that speak to them, the pool that chooses one. Knows no Django."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -85,6 +85,7 @@ class _Member:
     others: int = 0
     failures: int = 0
     cool_until: float = 0.0
+    retired: bool = False
 
     @property
     def info(self) -> ReplicaInfo:
@@ -130,18 +131,14 @@ class ReplicaPool:
         engine_for: Callable[[ReplicaInfo], Engine] | None = None,
     ) -> None:
         self.limits = limits
-        self._redis: AsyncRedis | None = (
-            AsyncRedis.from_url(redis_url) if redis_url else None
-        )
-        self._engine_for = engine_for or (
-            lambda info: make_engine(info, merge_s=limits.merge_s)
-        )
+        self._redis: AsyncRedis | None = AsyncRedis.from_url(redis_url) if redis_url else None
+        self._engine_for = engine_for or (lambda info: make_engine(info, merge_s=limits.merge_s))
         self._static = StaticReplicas(replica_urls, self._engine_for)
         self._members: dict[str, _Member] = {}
         self._lines: dict[str, WaitingLine[_Member]] = {}
         self._models: tuple[ModelInfo, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
-        self._retired: set[asyncio.Task[None]] = set()
+        self._closing: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------ life
 
@@ -154,25 +151,21 @@ class ReplicaPool:
     async def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, *self._retired, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._closing, return_exceptions=True)
         self._tasks = []
         for line in self._lines.values():
             for ticket in list(line.tickets):
                 ticket.granted.cancel()
         engines = [m.engine for m in self._members.values() if m.engine is not None]
         self._members = {}
-        await asyncio.gather(
-            *(engine.close() for engine in engines), return_exceptions=True
-        )
+        await asyncio.gather(*(engine.close() for engine in engines), return_exceptions=True)
         await self._static.close()
         if self._redis is not None:
             await self._redis.aclose()
 
     async def _keep_fresh(self) -> None:
         while True:
-            await asyncio.sleep(
-                self.limits.refresh_s * random.uniform(0.9, 1.1)
-            )  # spreads processes
+            await asyncio.sleep(_spread(self.limits.refresh_s))
             await self._static.probe_when_due()
             await self.refresh()
 
@@ -187,11 +180,7 @@ class ReplicaPool:
             try:
                 await self._static.publish(self._redis)
                 fetched = await fetch_records(self._redis)
-                known = {
-                    k: r
-                    for k, r in known.items()
-                    if r.replica.expires_at >= time.time()
-                }
+                known = {k: r for k, r in known.items() if r.replica.expires_at >= time.time()}
             except (RedisError, OSError) as error:
                 log.warning("the replica registry cannot be read: %s", error)
         fresh = {r.replica.id: r for r in (*self._static.records(), *fetched)}
@@ -205,19 +194,12 @@ class ReplicaPool:
             if member is None or member.info.url != record.replica.url:
                 if member is not None:
                     self._retire(member)
-                self._members[key] = _Member(
-                    record, others=record.replica.running + record.replica.waiting
-                )
+                self._members[key] = _Member(record, others=record.replica.running + record.replica.waiting)
                 continue
-            if (
-                record.replica.state is ReplicaState.READY
-                and member.info.state is not ReplicaState.READY
-            ):
+            if record.replica.state is ReplicaState.READY and member.info.state is not ReplicaState.READY:
                 member.failures, member.cool_until = 0, 0.0
             if record.replica.updated_at != member.info.updated_at:
-                member.others = max(
-                    0, record.replica.running + record.replica.waiting - member.mine
-                )
+                member.others = max(0, record.replica.running + record.replica.waiting - member.mine)
             member.record = record
         self._models = summarize(records.values())
         for model in list(self._lines):
@@ -226,15 +208,11 @@ class ReplicaPool:
     def _retire(self, member: _Member) -> None:
         """Close the engine once its last answer is over: an answer in progress must not lose its connection."""
 
-        async def close() -> None:
-            while member.mine:
-                await asyncio.sleep(0.5)
-            if member.engine is not None:
-                await member.engine.close()
-
-        task = asyncio.create_task(close())
-        self._retired.add(task)
-        task.add_done_callback(self._retired.discard)
+        member.retired = True
+        if not member.mine and member.engine is not None:
+            task = asyncio.create_task(member.engine.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
     # ------------------------------------------------ what there is
 
@@ -256,9 +234,7 @@ class ReplicaPool:
         return tuple(m.info for m in self._members.values())
 
     def capacity(self, model: str) -> Capacity:
-        ready = [
-            m for m in self._members_of(model) if m.info.state is ReplicaState.READY
-        ]
+        ready = [m for m in self._members_of(model) if m.info.state is ReplicaState.READY]
         line = self._lines.get(model)
         return Capacity(
             slots=sum(m.info.slots for m in ready),
@@ -269,9 +245,7 @@ class ReplicaPool:
     async def count_tokens(self, model: str, messages: Sequence[ChatMessage]) -> int:
         """Prompt tokens of a chat by the model's own tokenizer. NoReplica when no replica is known."""
         name = self.resolve(model).id
-        members = sorted(
-            self._members_of(name), key=lambda m: m.info.state is not ReplicaState.READY
-        )
+        members = sorted(self._members_of(name), key=lambda m: m.info.state is not ReplicaState.READY)
         if not members:
             raise NoReplica(name)
         return await self._engine(members[0]).count_tokens(messages)
@@ -306,9 +280,7 @@ class ReplicaPool:
         info = self.resolve(model)
         line = self._line(info.id)
         began = time.monotonic()
-        ticket: Ticket[_Member] = Ticket(
-            asyncio.get_running_loop().create_future(), prefer, avoid, on_wait
-        )
+        ticket: Ticket[_Member] = Ticket(asyncio.get_running_loop().create_future(), prefer, avoid, on_wait)
         member = await self._admit(info, line, ticket)
         got = time.monotonic()
         judge = partial(self._judge, member)
@@ -321,18 +293,16 @@ class ReplicaPool:
             line.measure(time.monotonic() - got)
         finally:
             member.mine -= 1
+            if member.retired:
+                self._retire(member)
             self._serve(info.id)
 
     def _line(self, model: str) -> WaitingLine[_Member]:
         if model not in self._lines:
-            self._lines[model] = WaitingLine(
-                self.limits.max_waiting, self.limits.max_wait_s
-            )
+            self._lines[model] = WaitingLine(self.limits.max_waiting, self.limits.max_wait_s)
         return self._lines[model]
 
-    async def _admit(
-        self, info: ModelInfo, line: WaitingLine[_Member], ticket: Ticket[_Member]
-    ) -> _Member:
+    async def _admit(self, info: ModelInfo, line: WaitingLine[_Member], ticket: Ticket[_Member]) -> _Member:
         if not self._has_ready(info.id):
             raise NoReplica(info.id, eta_s=info.eta_s)
         if not line.tickets and (member := self._choose(info.id, ticket)) is not None:
@@ -345,9 +315,7 @@ class ReplicaPool:
         except BaseException as error:
             self._take_back(ticket)
             if isinstance(error, TimeoutError):
-                raise Overloaded(
-                    line.retry_after(self._slots(info.id)), "the wait took too long"
-                ) from None
+                raise Overloaded(line.retry_after(self._slots(info.id)), "the wait took too long") from None
             raise
         finally:
             line.leave(ticket)
@@ -371,10 +339,7 @@ class ReplicaPool:
                 _settle(ticket.granted, NoReplica(model, eta_s=eta))
             line.tickets.clear()
             return
-        while (
-            line.tickets
-            and (member := self._choose(model, line.tickets[0])) is not None
-        ):
+        while line.tickets and (member := self._choose(model, line.tickets[0])) is not None:
             ticket = line.tickets.popleft()
             if not ticket.granted.done():
                 member.mine += 1
@@ -391,21 +356,13 @@ class ReplicaPool:
             return None
         best = min(free, key=lambda m: (m.pressure, m.mine, m.info.id))
         preferred = next((m for m in free if m.info.id == ticket.prefer), None)
-        return (
-            preferred
-            if preferred and preferred.pressure <= best.pressure + _AFFINITY_SLACK
-            else best
-        )
+        return preferred if preferred and preferred.pressure <= best.pressure + _AFFINITY_SLACK else best
 
     def _has_ready(self, model: str) -> bool:
         return any(m.info.state is ReplicaState.READY for m in self._members_of(model))
 
     def _slots(self, model: str) -> int:
-        return sum(
-            m.info.slots
-            for m in self._members_of(model)
-            if m.info.state is ReplicaState.READY
-        )
+        return sum(m.info.slots for m in self._members_of(model) if m.info.state is ReplicaState.READY)
 
     def _judge(self, member: _Member, error: InferenceError | None) -> None:
         """Cool a replica down after a failure, twice as long each time in a row; a full one only for a moment."""
@@ -420,7 +377,12 @@ class ReplicaPool:
         elif isinstance(error, EngineFailed | EngineUnavailable):
             pause = min(_COOL_MOST_S, _COOL_FIRST_S * 2**member.failures)
             member.failures += 1
-            member.cool_until = now + pause * random.uniform(0.8, 1.2)  # jitter
+            member.cool_until = now + _spread(pause)
+
+
+def _spread(seconds: float) -> float:
+    """`seconds` give or take a tenth, so that processes and clients do not come back in step."""
+    return seconds * (0.9 + 0.2 * secrets.randbelow(1000) / 1000)
 
 
 def _settle(future: asyncio.Future[_Member], error: Exception) -> None:

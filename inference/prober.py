@@ -26,14 +26,8 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
     pairs = []
     for entry in filter(None, (e.strip() for e in entries)):
         model, found, url = entry.partition("=")
-        if (
-            not found
-            or urlsplit(url).scheme not in ("http", "https", "fake")
-            or not urlsplit(url).netloc
-        ):
-            raise ValueError(
-                f"replica {entry!r} is not of the form model=http://host:port"
-            )
+        if not found or urlsplit(url).scheme not in ("http", "https", "fake") or not urlsplit(url).netloc:
+            raise ValueError(f"replica {entry!r} is not of the form model=http://host:port")
         pairs.append((model.strip(), url.strip().rstrip("/")))
     return tuple(pairs)
 
@@ -43,9 +37,7 @@ def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Rec
     parts = urlsplit(url)
     slots = int(dict(parse_qsl(parts.query)).get("slots", _DEFAULT_SLOTS))
     kind = "fake" if parts.scheme == "fake" else "openai"
-    info = ReplicaInfo(
-        f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots
-    )
+    info = ReplicaInfo(f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots)
     return Record(info, card or ModelCard(model, model))
 
 
@@ -65,19 +57,16 @@ async def probe(engine: Engine, info: ReplicaInfo) -> ReplicaInfo:
             )
         load = await engine.load()
     except InferenceError as error:
-        return stamp(
-            replace(
-                info, state=ReplicaState.GONE, error=str(error), running=0, waiting=0
-            )
-        )
+        return stamp(replace(info, state=ReplicaState.GONE, error=str(error), running=0, waiting=0))
     return stamp(
         replace(
             info,
             state=ReplicaState.READY,
-            error="",
+            error=health.detail,
             version=health.version or info.version,
             context_length=health.context_length or info.context_length,
             capabilities=health.capabilities or info.capabilities,
+            served_model=health.served_model or info.served_model,
             slots=load.slots or info.slots,
             running=load.running,
             waiting=load.waiting,
@@ -91,14 +80,9 @@ async def probe(engine: Engine, info: ReplicaInfo) -> ReplicaInfo:
 class StaticReplicas:
     """The replicas named by PARLEY_REPLICA_URLS, with engines of their own for the questions asked here."""
 
-    def __init__(
-        self, urls: str | Sequence[str], engine_for: Callable[[ReplicaInfo], Engine]
-    ) -> None:
+    def __init__(self, urls: str | Sequence[str], engine_for: Callable[[ReplicaInfo], Engine]) -> None:
         self._engine_for = engine_for
-        self._records = {
-            r.replica.id: r
-            for r in (static_record(*pair) for pair in parse_replica_urls(urls))
-        }
+        self._records = {r.replica.id: r for r in (static_record(*pair) for pair in parse_replica_urls(urls))}
         self._engines: dict[str, Engine] = {}
         self._next = 0.0
 
@@ -117,9 +101,7 @@ class StaticReplicas:
         record = self._records[key]
         if key not in self._engines:
             self._engines[key] = self._engine_for(record.replica)
-        self._records[key] = replace(
-            record, replica=await probe(self._engines[key], record.replica)
-        )
+        self._records[key] = replace(record, replica=await probe(self._engines[key], record.replica))
 
     async def publish(self, redis: AsyncRedis) -> None:
         """For processes that only read the registry. A supervisor that watches the same URL writes the same."""
@@ -127,7 +109,5 @@ class StaticReplicas:
             await publish_records(redis, self.records())
 
     async def close(self) -> None:
-        await asyncio.gather(
-            *(e.close() for e in self._engines.values()), return_exceptions=True
-        )
+        await asyncio.gather(*(e.close() for e in self._engines.values()), return_exceptions=True)
         self._engines = {}

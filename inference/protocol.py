@@ -26,9 +26,7 @@ class InferenceError(Exception):
 class EngineOverloaded(InferenceError):
     """The replica refused for lack of room before it produced anything: safe to send elsewhere or later."""
 
-    def __init__(
-        self, retry_after_s: float | None = None, reason: str = "replica is full"
-    ) -> None:
+    def __init__(self, retry_after_s: float | None = None, reason: str = "replica is full") -> None:
         super().__init__(reason)
         self.retry_after_s = retry_after_s
         self.reason = reason
@@ -54,12 +52,8 @@ class EngineFailed(InferenceError):
 class NoReplica(InferenceError):
     """No replica of the model can serve. `eta_s` is set when one is loading; `known` is false for a foreign name."""
 
-    def __init__(
-        self, model: str, *, eta_s: float | None = None, known: bool = True
-    ) -> None:
-        super().__init__(
-            f"no ready replica of {model!r}" if known else f"no model named {model!r}"
-        )
+    def __init__(self, model: str, *, eta_s: float | None = None, known: bool = True) -> None:
+        super().__init__(f"no ready replica of {model!r}" if known else f"no model named {model!r}")
         self.model = model
         self.eta_s = eta_s
         self.known = known
@@ -142,8 +136,9 @@ class Delta:
 
 
 class DeltaStream(Protocol):
-    """One answer on its way: an `AsyncIterator[Delta]`. Iterating wakes the consumer for the first data, then at most once a merge period
-    (about 20 ms) however many tokens came, and at the end. The request is sent by the first `__anext__`.
+    """One answer on its way: an `AsyncIterator[Delta]`. Iterating wakes the consumer for the first data, then at
+    most once a merge period (about 20 ms) however many tokens came, and at the end. The request is sent by the first
+    `__anext__`.
 
     A caller with a clock of its own (one tick for all its streams) awaits `anext()` once, then calls `take()`."""
 
@@ -171,6 +166,7 @@ class Health:
     version: str = ""
     context_length: int = 0
     capabilities: frozenset[str] = frozenset()
+    served_model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +223,8 @@ class ModelState(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
     """What the registry knows of one replica. Times are Unix seconds. `kind` names the adapter (`vllm`, `openai`,
-    `fake`); `capabilities` are read from it and from the engine's version."""
+    `fake`); `capabilities` are read from it and from the engine's version. `served_model` is the name to send, where
+    it is not `model`; `api_key_env` names the variable that holds the key, for servers that want one."""
 
     id: str
     model: str
@@ -247,6 +244,8 @@ class ReplicaInfo:
     tokenizer_path: str = ""
     region: str = ""
     capabilities: frozenset[str] = frozenset()
+    served_model: str = ""
+    api_key_env: str = ""
     phase: str = ""
     eta_s: float | None = None
     error: str = ""

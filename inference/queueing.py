@@ -49,11 +49,7 @@ class WaitingLine(Generic[Grant]):
 
     def measure(self, held_s: float) -> None:
         """Exponential mean over about the last ten answers."""
-        self.hold_s = (
-            held_s
-            if self.hold_s is None
-            else self.hold_s + 0.1 * (held_s - self.hold_s)
-        )
+        self.hold_s = held_s if self.hold_s is None else self.hold_s + 0.1 * (held_s - self.hold_s)
 
     def estimate(self, position: int, slots: int) -> float | None:
         """Slots free up `slots / hold_s` times a second, and `position` of them must."""
@@ -74,9 +70,7 @@ class WaitingLine(Generic[Grant]):
                 f"{len(self.tickets)} requests are already waiting",
             )
         if wait is not None and wait > self.max_wait_s:
-            raise Overloaded(
-                self.retry_after(slots), f"the wait would be about {wait:.0f} s"
-            )
+            raise Overloaded(self.retry_after(slots), f"the wait would be about {wait:.0f} s")
         self.tickets.append(ticket)
         self._tell(ticket, WaitState(position, wait))
 

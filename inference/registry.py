@@ -57,9 +57,7 @@ class Record:
         """The record as of `now`: gone once its heartbeat has stopped."""
         if self.replica.expires_at >= now or self.replica.state is ReplicaState.GONE:
             return self
-        return replace(
-            self, replica=replace(self.replica, state=ReplicaState.GONE, eta_s=None)
-        )
+        return replace(self, replica=replace(self.replica, state=ReplicaState.GONE, eta_s=None))
 
 
 _REPLICA_FIELDS = frozenset(f.name for f in fields(ReplicaInfo))
@@ -69,9 +67,7 @@ _CARD_FIELDS = frozenset(f.name for f in fields(ModelCard))
 def encode_record(record: Record) -> bytes:
     raw = asdict(record.replica)
     raw["capabilities"] = sorted(record.replica.capabilities)
-    return orjson.dumps(
-        {"replica": raw, "card": asdict(record.card), "owner": record.owner}
-    )
+    return orjson.dumps({"replica": raw, "card": asdict(record.card), "owner": record.owner})
 
 
 def decode_record(data: bytes) -> Record | None:
@@ -82,20 +78,14 @@ def decode_record(data: bytes) -> Record | None:
         facts["state"] = ReplicaState(facts["state"])
         facts["capabilities"] = frozenset(facts.get("capabilities", ()))
         card = {k: v for k, v in raw["card"].items() if k in _CARD_FIELDS}
-        return Record(
-            ReplicaInfo(**facts), ModelCard(**card), str(raw.get("owner", ""))
-        )
+        return Record(ReplicaInfo(**facts), ModelCard(**card), str(raw.get("owner", "")))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 
 def _decode_all(raw: Mapping[Any, Any], now: float) -> tuple[Record, ...]:
     records = (decode_record(value) for value in raw.values())
-    live = [
-        r.at(now)
-        for r in records
-        if r is not None and r.replica.expires_at > now - FORGET_S
-    ]
+    live = [r.at(now) for r in records if r is not None and r.replica.expires_at > now - FORGET_S]
     return tuple(sorted(live, key=lambda r: r.replica.id))
 
 
@@ -109,9 +99,7 @@ async def fetch_records(redis: AsyncRedis) -> tuple[Record, ...]:
     return _decode_all(raw, time.time())
 
 
-async def publish_records(
-    redis: AsyncRedis, records: Iterable[Record], *, changed: Iterable[str] = ()
-) -> None:
+async def publish_records(redis: AsyncRedis, records: Iterable[Record], *, changed: Iterable[str] = ()) -> None:
     """Write the records, and tell subscribers which models changed."""
     async with redis.pipeline(transaction=False) as pipe:
         for record in records:
@@ -146,30 +134,15 @@ def summarize(records: Iterable[Record]) -> tuple[ModelInfo, ...]:
 def _model_info(group: list[Record]) -> ModelInfo:
     newest = max(group, key=lambda r: r.replica.updated_at)
     card, states = newest.card, [r.replica.state for r in group]
-    loading = [
-        r.replica
-        for r in group
-        if r.replica.state in (ReplicaState.STARTING, ReplicaState.WARMING)
-    ]
+    loading = [r.replica for r in group if r.replica.state in (ReplicaState.STARTING, ReplicaState.WARMING)]
     ready = states.count(ReplicaState.READY)
-    state = (
-        ModelState.READY
-        if ready
-        else ModelState.LOADING
-        if loading
-        else ModelState.UNAVAILABLE
-    )
-    first = (
-        min(loading, key=lambda r: float("inf") if r.eta_s is None else r.eta_s)
-        if loading and not ready
-        else None
-    )
+    state = ModelState.READY if ready else ModelState.LOADING if loading else ModelState.UNAVAILABLE
+    first = min(loading, key=lambda r: float("inf") if r.eta_s is None else r.eta_s) if loading and not ready else None
     return ModelInfo(
         id=card.id,
         name=card.name,
         state=state,
-        context_length=max((r.replica.context_length for r in group), default=0)
-        or card.context_length,
+        context_length=max((r.replica.context_length for r in group), default=0) or card.context_length,
         eta_s=_eta_now(first),
         phase=first.phase if first else "",
         demo=card.demo,
@@ -193,11 +166,7 @@ def read_models(redis: Redis) -> tuple[ModelInfo, ...]:
 
 
 def read_capacity(redis: Redis, model: str) -> Capacity:
-    ready = [
-        r.replica
-        for r in read_records(redis)
-        if r.card.id == model and r.replica.state is ReplicaState.READY
-    ]
+    ready = [r.replica for r in read_records(redis) if r.card.id == model and r.replica.state is ReplicaState.READY]
     return Capacity(
         slots=sum(r.slots for r in ready),
         running=sum(r.running for r in ready),

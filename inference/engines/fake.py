@@ -133,8 +133,7 @@ class _Answer:
             plan = script.plan_answer(
                 request.model,
                 request.messages,
-                max_tokens=request.max_tokens
-                - (len(resume.token_ids) if resume else 0),
+                max_tokens=request.max_tokens - (len(resume.token_ids) if resume else 0),
                 stop=request.stop,
                 said_ids=ids,
                 said_text=text,
@@ -169,27 +168,21 @@ class _Answer:
                 return self._break(plan.fault)
             if self.i >= plan.end:
                 said = self.i - plan.start + bool(plan.head)
-                return self._end(
-                    plan.finish_reason, Usage(len(plan.prompt_ids) + plan.start, said)
-                )
+                return self._end(plan.finish_reason, Usage(len(plan.prompt_ids) + plan.start, said))
             self.stream.push(plan.piece(self.i), [script.OUTPUT_BASE + self.i], 1)
             self.i += 1
             self.engine.tokens += 1
         if self.stream.paused:
             return None
         self.timer = (
-            self.loop.call_later(sc.itl_ms / 1000, self._step)
-            if sc.itl_ms
-            else self.loop.call_soon(self._step)
+            self.loop.call_later(sc.itl_ms / 1000, self._step) if sc.itl_ms else self.loop.call_soon(self._step)
         )
         return None
 
     def _break(self, fault: Fault) -> None:
         if fault.kind == "hang":
             late = EngineFailed(f"no token for {self.engine.hang_timeout_s:g} s")
-            self.timer = self.loop.call_later(
-                self.engine.hang_timeout_s, self.stop, late
-            )
+            self.timer = self.loop.call_later(self.engine.hang_timeout_s, self.stop, late)
         else:
             self.stop(EngineFailed(_FAILURES[fault.kind]))
 
@@ -205,6 +198,9 @@ class _Answer:
         if self.timer:
             self.timer.cancel()
         self.engine.running.pop(self.request.request_id, None)
+
+    def drain(self, stream: MergedStream) -> None:
+        """Nothing is kept back: `_step` pushes."""
 
     def pause(self) -> None:
         """`_step` looks at the stream itself."""

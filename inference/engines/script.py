@@ -100,9 +100,7 @@ class Script:
                 return i, ""
             token = self.token(i)
             if not token.startswith(text[done : done + len(token)]):
-                raise ValueError(
-                    f"the text to continue differs from the script at token {i}"
-                )
+                raise ValueError(f"the text to continue differs from the script at token {i}")
             if len(text) < done + len(token):
                 return i + 1, token[len(text) - done :]
             done += len(token)
@@ -145,8 +143,7 @@ def last_user_text(messages: Sequence[ChatMessage]) -> str:
 def encode(text: str) -> list[int]:
     data = text.encode()
     return [
-        len(piece) << 24 | int.from_bytes(piece, "big")
-        for piece in (data[i : i + 3] for i in range(0, len(data), 3))
+        len(piece) << 24 | int.from_bytes(piece, "big") for piece in (data[i : i + 3] for i in range(0, len(data), 3))
     ]
 
 
@@ -228,9 +225,7 @@ def plan_answer(
 ) -> Plan:
     """Plan of the answer to `messages`, after what was already said. ValueError when that is not from the script."""
     script = parse_script(model, last_user_text(messages), default)
-    start, head = (
-        (count_output(said_ids), "") if said_ids else script.start_after(said_text)
-    )
+    start, head = (count_output(said_ids), "") if said_ids else script.start_after(said_text)
     end = min(script.length, start + max(0, max_tokens - bool(head)))
     finish = "stop" if end >= script.length else "length"
     if stop:
@@ -240,9 +235,7 @@ def plan_answer(
     return Plan(script, tuple(prompt), start, max(start, end), head, finish, fault)
 
 
-def _apply_stop(
-    script: Script, start: int, end: int, finish: str, stop: Sequence[str]
-) -> tuple[int, str]:
+def _apply_stop(script: Script, start: int, end: int, finish: str, stop: Sequence[str]) -> tuple[int, str]:
     """The toy engine stops at whole tokens: before the first one that completes a stop string."""
     text = ""
     for i in range(start, end):

@@ -24,9 +24,12 @@ BUFFER_CHARS = 64 * 1024
 
 class Source(Protocol):
     """Where a stream's data comes from. `open` sends the request, returns once the answer is known to begin, and
-    raises what `Engine.generate` may raise before the first delta."""
+    raises what `Engine.generate` may raise before the first delta. `drain` turns what was announced by `notify`
+    into pushes, so that a source parses all tokens of a pull together."""
 
     async def open(self, stream: MergedStream) -> None: ...
+
+    def drain(self, stream: MergedStream) -> None: ...
 
     def pause(self) -> None: ...
 
@@ -64,7 +67,8 @@ class Ticker:
 
 
 class MergedStream(DeltaStream):
-    """See `DeltaStream`. The producer calls `push`, then `finish` or `fail` once."""
+    """See `DeltaStream`. The producer calls `push` (or `notify`, and `push` when drained), then `finish` or `fail`
+    once."""
 
     __slots__ = (
         "_closed",
@@ -74,6 +78,7 @@ class MergedStream(DeltaStream):
         "_finish",
         "_ids",
         "_loop",
+        "_news",
         "_next_at",
         "_opened",
         "_paused",
@@ -100,9 +105,8 @@ class MergedStream(DeltaStream):
         self._error: InferenceError | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._next_at = 0.0
-        self._opened = self._delivered = self._ended = self._closed = self._paused = (
-            False
-        )
+        self._opened = self._delivered = self._ended = self._closed = False
+        self._paused = self._news = False
 
     # ------------------------------------------------ producer's side
 
@@ -123,14 +127,27 @@ class MergedStream(DeltaStream):
             self._ids += token_ids
         self._tokens += tokens
         self._size += len(text)
+        self._tell()
+        if self._size > BUFFER_CHARS:
+            self.hold()
+
+    def notify(self) -> None:
+        """There is something to drain. `wake` goes with it when it must not wait for the tick."""
+        self._news = True
+        self._tell()
+
+    def hold(self) -> None:
+        """The consumer is far behind: stop the source until the next pull."""
+        if not self._paused:
+            self._paused = True
+            self._source.pause()
+
+    def _tell(self) -> None:
         if self._waiter is not None:
             if self._delivered:
                 self._ticker.add(self)
             else:
                 self.wake()
-        if self._size > BUFFER_CHARS and not self._paused:
-            self._paused = True
-            self._source.pause()
 
     def finish(self, reason: str, usage: Usage | None) -> None:
         if not self._ended:
@@ -178,7 +195,7 @@ class MergedStream(DeltaStream):
     def _must_wait(self) -> bool:
         if self._ended:
             return False
-        if not self._tokens and not self._texts:
+        if not self._tokens and not self._texts and not self._news:
             return True
         if not self._delivered or self._loop.time() >= self._next_at:
             return False
@@ -186,11 +203,15 @@ class MergedStream(DeltaStream):
         return True
 
     def take(self) -> Delta | None:
+        if self._news:
+            self._news = False
+            self._source.drain(self)
         done = self._finish
         if not self._tokens and not self._texts and done is None:
             if self._error is not None and not self._closed:
                 self._closed = True
                 raise self._error
+            self._release()
             return None
         texts = self._texts
         delta = Delta(
@@ -206,10 +227,13 @@ class MergedStream(DeltaStream):
         self._finish = self._usage = None
         self._delivered = True
         self._next_at = self._loop.time() + self._ticker.period
-        if self._paused:
+        self._release()
+        return delta
+
+    def _release(self) -> None:
+        if self._paused and not self._ended:
             self._paused = False
             self._source.resume()
-        return delta
 
     async def aclose(self) -> None:
         if self._closed and not self._opened:

@@ -1,0 +1,380 @@
+"""Any OpenAI-compatible server over HTTP; vLLM's additions are used where the server is known to have them.
+
+Responsible for: one request on one kept connection, the meaning of its status and events, aborting, hang detection,
+and questions about health, load and prompt length. Leaves to `http` the connections, to `payloads` the request
+bodies, to `events` the reading of an answer, and to `client` which replica is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import orjson
+
+from inference.engines import payloads
+from inference.engines.events import AnswerReader, error_message
+from inference.engines.http import Connection, HeadSink, HttpClient, HttpError, Timeouts
+from inference.engines.metrics import parse_metrics
+from inference.engines.stream import MERGE_S, MergedStream, Ticker
+from inference.protocol import (
+    ChatMessage,
+    EngineFailed,
+    EngineOverloaded,
+    EngineRejected,
+    EngineUnavailable,
+    GenerationRequest,
+    Health,
+    InferenceError,
+    Load,
+    ReplicaInfo,
+)
+from inference.tokens import TokenCounter
+
+_SWEEP_S = 0.5
+_HOLD_BYTES = 256 * 1024
+_ABORT_S = 2.0
+_TAIL_S = 2.0
+_KEYS_HINT = "the server refused our key"
+
+
+class OpenAIEngine:
+    """`info.url` is the server's root or its `/v1`. `info.capabilities` say what may be sent beyond plain OpenAI."""
+
+    def __init__(self, info: ReplicaInfo, *, timeouts: Timeouts | None = None, merge_s: float = MERGE_S) -> None:
+        self.info = info
+        self.timeouts = timeouts or Timeouts()
+        parts = urlsplit(info.url)
+        root = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+        key = os.environ.get(info.api_key_env, "") if info.api_key_env else ""
+        headers = {"Authorization": f"Bearer {key}"} if key else None
+        self.http = HttpClient(root.removesuffix("/v1"), headers=headers, timeouts=self.timeouts)
+        self.capabilities = info.capabilities
+        self._served_model = info.served_model or info.model
+        self._ticker = Ticker(merge_s)
+        self._answers: dict[str, _Answer] = {}
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._errands: set[asyncio.Task[None]] = set()
+        self._counter = TokenCounter(Path(info.tokenizer_path) if info.tokenizer_path else None)
+
+    # ------------------------------------------------ answers
+
+    def generate(self, request: GenerationRequest) -> MergedStream:
+        return MergedStream(_Answer(self, request), self._ticker)
+
+    async def plan(self, request: GenerationRequest) -> payloads.Call:
+        """What to send. For a continuation by ids, also the text that the ids hold and the reader was not given."""
+        lag = ""
+        if request.resume is not None and request.resume.by_ids and request.resume.token_ids:
+            whole = await self._decode(request.resume.token_ids)
+            lag = payloads.text_not_given(whole, request.resume.text)
+        return payloads.build_call(request, self._served_model, self.capabilities, lag=lag)
+
+    async def _decode(self, ids: Sequence[int]) -> str:
+        """Text of output ids; empty where nothing can tell."""
+        if (text := await self._counter.decode(ids)) is not None:
+            return text
+        if "tokenize" not in self.capabilities:
+            return ""
+        try:
+            answer = await self._post("/detokenize", {"model": self._served_model, "tokens": list(ids)})
+        except InferenceError:
+            return ""
+        return str(answer.get("prompt", ""))
+
+    def enlist(self, answer: _Answer) -> None:
+        self._answers[answer.request.request_id] = answer
+        if self._sweeping is None:
+            self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
+
+    def delist(self, answer: _Answer) -> None:
+        if self._answers.get(answer.request.request_id) is answer:
+            del self._answers[answer.request.request_id]
+
+    def _sweep(self) -> None:
+        """One timer for all answers finds those that went silent."""
+        loop = asyncio.get_running_loop()
+        self._sweeping = loop.call_later(_SWEEP_S, self._sweep) if self._answers else None
+        now = loop.time()
+        for answer in list(self._answers.values()):
+            answer.check(now)
+
+    async def abort(self, request_id: str) -> None:
+        if answer := self._answers.get(request_id):
+            answer.fail(EngineFailed("aborted"))
+        await self._post_abort(request_id)
+
+    def abort_soon(self, request_id: str) -> None:
+        if "abort" in self.capabilities:
+            task = asyncio.create_task(self._post_abort(request_id))
+            self._errands.add(task)
+            task.add_done_callback(self._errands.discard)
+
+    async def _post_abort(self, request_id: str) -> None:
+        """Closing the socket has aborted already; this is for proxies in between, so its failure does not matter."""
+        if "abort" not in self.capabilities:
+            return
+        body = orjson.dumps({"request_ids": payloads.engine_ids(request_id)})
+        try:
+            await self.http.call("POST", "/inference/v1/abort_requests", body, within=_ABORT_S)
+        except HttpError:
+            return
+
+    # ------------------------------------------------ questions
+
+    async def health(self) -> Health:
+        """Also finds out what kind of server this is. Never raises."""
+        try:
+            models = await self.http.call("GET", "/v1/models")
+            version = await self.http.call("GET", "/version")
+            pulse = await self.http.call("GET", "/health")
+        except HttpError as error:
+            return Health(ok=False, detail=str(error))
+        if models.status in (401, 403):
+            return Health(ok=False, detail=_KEYS_HINT)
+        if models.status != 200 or (version.status == 200 and pulse.status != 200):
+            return Health(ok=False, detail=f"/v1/models says {models.status}, /health says {pulse.status}")
+        return self._read_identity(_object(models.body), _object(version.body) if version.status == 200 else {})
+
+    def _read_identity(self, models: dict[str, Any], version: dict[str, Any]) -> Health:
+        entries = [m for m in models.get("data") or () if isinstance(m, dict)]
+        named = next((m for m in entries if m.get("id") == self._served_model), None)
+        if named is None and len(entries) == 1 and not self.info.served_model:
+            named = entries[0]
+            self._served_model = str(named.get("id"))
+        number = version.get("version")
+        capabilities = payloads.capabilities_of(str(number)) if number else frozenset[str]()
+        self.capabilities |= capabilities
+        length = (named or {}).get("max_model_len")
+        return Health(
+            ok=True,
+            detail="" if named else f"the server does not list {self._served_model}",
+            version=str(number or ""),
+            context_length=length if isinstance(length, int) else 0,
+            capabilities=self.capabilities,
+            served_model=self._served_model,
+        )
+
+    async def load(self) -> Load:
+        """From vLLM's metrics; other servers do not tell, so only our own answers count."""
+        mine = Load(running=len(self._answers), waiting=0, slots=self.info.slots)
+        if "metrics" not in self.capabilities:
+            return mine
+        try:
+            answer = await self.http.call("GET", "/metrics")
+        except HttpError as error:
+            raise EngineUnavailable(str(error)) from None
+        if answer.status != 200:
+            return mine
+        return parse_metrics(answer.body, slots=self.info.slots)
+
+    async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
+        remote = self._count_remotely if "tokenize" in self.capabilities else None
+        return await self._counter.count(messages, remote)
+
+    async def _count_remotely(self, messages: Sequence[ChatMessage]) -> int:
+        body = {"model": self._served_model, "messages": payloads.messages_of(messages), "add_generation_prompt": True}
+        count = (await self._post("/tokenize", body)).get("count")
+        if not isinstance(count, int):
+            raise EngineUnavailable("/tokenize did not say a count")
+        return count
+
+    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        try:
+            answer = await self.http.call("POST", path, orjson.dumps(body))
+        except HttpError as error:
+            raise EngineUnavailable(str(error)) from None
+        if answer.status != 200:
+            raise EngineUnavailable(f"{path} says {answer.status}")
+        return _object(answer.body)
+
+    async def close(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+        for answer in list(self._answers.values()):
+            answer.fail(EngineFailed("the engine was closed"))
+        await asyncio.gather(*self._errands, return_exceptions=True)
+        self.http.close()
+
+
+class _Answer(HeadSink):
+    """One request on its way: the sink of a connection, and the source of a stream. Bytes are kept as they come
+    and read when the consumer pulls."""
+
+    def __init__(self, engine: OpenAIEngine, request: GenerationRequest) -> None:
+        super().__init__()
+        self.engine = engine
+        self.request = request
+        self.connection: Connection | None = None
+        self.stream: MergedStream
+        self.reader = AnswerReader()
+        self._loop = asyncio.get_running_loop()
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._heard = 0.0
+        self._over: str | None = None
+        self._refused: asyncio.Future[None] = self._loop.create_future()
+
+    # ------------------------------------------------ the stream's source
+
+    async def open(self, stream: MergedStream) -> None:
+        self.stream = stream
+        call = await self.engine.plan(self.request)
+        if call.lag:
+            stream.push(call.lag, None, 0)
+        if call.max_tokens < 1:
+            stream.finish("length", None)
+            return
+        self.reader.by_ids = call.by_ids
+        data = self.engine.http.build("POST", call.path, call.body, {"X-Request-Id": self.request.request_id})
+        self.engine.enlist(self)
+        try:
+            self.connection = await self.engine.http.exchange(data, self)
+            if self.status != 200:
+                raise await self._refusal()
+        except HttpError as error:
+            self._leave()
+            raise EngineUnavailable(str(error)) from None
+        except BaseException:
+            self._leave()
+            raise
+        self._heard = self._loop.time()
+
+    async def _refusal(self) -> InferenceError:
+        """The error that a response with another status than 200 stands for, once its body is here."""
+        try:
+            async with asyncio.timeout(self.engine.timeouts.small):
+                await self._refused
+        except TimeoutError:
+            pass
+        return refusal(self.status, self.headers, b"".join(self._parts))
+
+    def drain(self, stream: MergedStream) -> None:
+        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._parts, self._size = [], 0
+        reader = self.reader
+        try:
+            reader.read(data, stream)
+        except InferenceError as error:
+            self.fail(error)
+        else:
+            if reader.done or (self._over is not None and reader.finish_reason):
+                self._part()
+                stream.finish(reader.finish_reason or "stop", reader.usage)
+            elif self._over is not None:
+                self.fail(EngineFailed(self._over or "the answer ended without a finish reason"))
+
+    def pause(self) -> None:
+        if self.connection is not None and self.connection.is_open and self._over is None:
+            self.connection.pause()
+
+    def resume(self) -> None:
+        if self.connection is not None and self.connection.is_open and self._over is None:
+            self._heard = self._loop.time()
+            self.connection.resume()
+
+    async def close(self, *, ended: bool) -> None:
+        if not ended:
+            self._leave()
+            self.engine.abort_soon(self.request.request_id)
+
+    def fail(self, error: InferenceError) -> None:
+        self._leave()
+        self.stream.fail(error)
+
+    def _leave(self) -> None:
+        """Out of the engine's books. A connection in mid-answer is closed, which aborts the answer."""
+        self.engine.delist(self)
+        if self._over is None:
+            self._over = ""
+            if self.connection is not None:
+                self.connection.close()
+
+    def _part(self) -> None:
+        """All was said. The connection may still have to read the end of the body before it can be kept."""
+        self.engine.delist(self)
+        if self._over is None and self.connection is not None:
+            self._over = ""
+            self._loop.call_later(_TAIL_S, self.connection.close_if_read_by, self)
+
+    def check(self, now: float) -> None:
+        """Called by the sweep: a replica that says nothing for too long counts as dead."""
+        if self.connection is None or self.stream.paused or self.stream.ended:
+            return
+        limits = self.engine.timeouts
+        limit = limits.idle if self.reader.begun else limits.first_token
+        if now - self._heard < limit:
+            return
+        if self.reader.finish_reason:
+            self._leave()
+            self.stream.finish(self.reader.finish_reason, self.reader.usage)
+        else:
+            self.fail(EngineFailed(f"no token for {limit:g} s"))
+
+    # ------------------------------------------------ the connection's sink
+
+    def on_body(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._size += len(data)
+        if self.status != 200:
+            if self._size > _HOLD_BYTES:
+                self._settle_refusal()
+            return
+        if data[:1] != b":":
+            self._heard = self._loop.time()
+        self.stream.notify()
+        if self._size > _HOLD_BYTES:
+            self.stream.hold()
+
+    def on_end(self) -> None:
+        self._finish_reading("")
+
+    def on_lost(self, reason: str) -> None:
+        super().on_lost(reason)
+        self._finish_reading(reason)
+
+    def _finish_reading(self, reason: str) -> None:
+        if self._over is not None:
+            return
+        self._over = reason
+        if self.status == 200:
+            self.stream.notify()
+            self.stream.wake()
+        else:
+            self._settle_refusal()
+
+    def _settle_refusal(self) -> None:
+        if not self._refused.done():
+            self._refused.set_result(None)
+
+
+def refusal(status: int, headers: dict[bytes, bytes], body: bytes) -> InferenceError:
+    """What a status before the answer means: room, a broken or leaving replica, or a wrong request."""
+    said = error_message(body) or f"HTTP {status}"
+    if status in (429, 503):
+        return EngineOverloaded(_seconds(headers.get(b"retry-after")), said)
+    if status in (401, 403):
+        return EngineUnavailable(f"{_KEYS_HINT}: {said}")
+    if status in (400, 405, 409, 413, 415, 422, 501):
+        return EngineRejected(status, said)
+    return EngineUnavailable(f"HTTP {status}: {said}")
+
+
+def _seconds(value: bytes | None) -> float | None:
+    """Retry-After in seconds; its date form is not used by model servers and is left out."""
+    try:
+        return max(0.0, float(value)) if value is not None else None
+    except ValueError:
+        return None
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
