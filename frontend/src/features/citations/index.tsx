@@ -1,4 +1,8 @@
+/** The source of a statement: its page with the passage marked, and the other sources of the same answer. Lazy-loaded. */
+import { useEffect, useRef, useState } from 'react'
 import type { Citation } from '@/shared/api'
+import styles from './citations.module.css'
+import { PageViewer } from './PageViewer'
 
 export interface CitationViewerProps {
   citation: Citation
@@ -9,6 +13,66 @@ export interface CitationViewerProps {
 }
 
 /** Content of the side panel (desktop) or sheet (phone); the frame, its focus trap and Escape belong to the shell. */
-export default function CitationViewer({ citation }: CitationViewerProps) {
-  return <p>{citation.text}</p>
+export default function CitationViewer({ citation, citations, onSelect, onClose }: CitationViewerProps) {
+  const key = `${citation.n}:${citation.passage_id}`
+  return (
+    <CitedFile key={citation.file_id} citation={citation} citationKey={key} citations={citations} onSelect={onSelect} onClose={onClose} />
+  )
 }
+
+function CitedFile({ citation, citationKey, citations, onSelect, onClose }: CitationViewerProps & { citationKey: string }) {
+  const [page, setPage] = useState(citation.page)
+  const [shown, setShown] = useState(citationKey)
+  if (shown !== citationKey) {
+    setShown(citationKey)
+    setPage(citation.page)
+  }
+  return (
+    <PageViewer
+      fileId={citation.file_id}
+      fileName={citation.file_name}
+      page={page}
+      onPage={setPage}
+      passage={page === citation.page ? citation : null}
+      heading={citation.heading}
+      onClose={onClose}
+      footer={
+        <Sources
+          citation={citation}
+          citations={citations}
+          onSelect={(next) => {
+            onSelect(next)
+            // The chosen one may be the current source, left by turning pages.
+            if (next === citation) setPage(next.page)
+          }}
+        />
+      }
+    />
+  )
+}
+
+function Sources({ citation, citations, onSelect }: Omit<CitationViewerProps, 'onClose'>) {
+  const current = useRef<HTMLButtonElement>(null)
+  useEffect(() => current.current?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [citation.n])
+  if (citations.length < 2) return null
+  return (
+    <nav className={styles.sources} aria-label="Sources of this answer">
+      <ul>
+        {citations.map((item) => (
+          <li key={item.n}>
+            <button ref={item.n === citation.n ? current : undefined} type="button" aria-current={item.n === citation.n || undefined} onClick={() => onSelect(item)}>
+              <span className={styles.n}>{item.n}</span>
+              <span className={styles.where}>
+                <span className={styles.file}>{item.file_name}</span>
+                <span>page {item.page}</span>
+              </span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  )
+}
+
+export { PageViewer } from './PageViewer'
+export type { PageViewerProps } from './PageViewer'

@@ -175,7 +175,8 @@ export interface FileRecord {
   pages_failed: number[]
   searchable: 'none' | 'keyword' | 'hybrid'
   error: { code: string; message: string } | null
-  scanner: 'clamd' | 'signatures'
+  /** Null until the file was checked. */
+  scanner: 'clamd' | 'signatures' | null
   created_at: Timestamp
 }
 
@@ -195,7 +196,7 @@ export interface PageRecord {
   source: 'digital' | 'ocr' | null
   width: number | null
   height: number | null
-  error: string | null
+  error: { code: string; message: string } | null
   /** Only from /pages/{n}. */
   text?: string
 }
