@@ -118,7 +118,7 @@ class Stack:
     def start(self) -> None:
         """Start everything and wait until it serves."""
         try:
-            assert self.services.postgres
+            assert self.services.postgres.answers()
             self.services.new_database(self.name)
             self._valkey_child = self.services.start_valkey(self.valkey)
             first = [self._replica(number) for number in self._numbers(self.replicas if not self.engine else 0)]
