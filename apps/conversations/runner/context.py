@@ -59,7 +59,7 @@ def build_context(run: ClaimedRun, *, found: SearchResult | None, context_length
     if run.prompt:
         sent = tuple(ChatMessage(m.role, m.content) for m in run.prompt)
         used = sum(estimate_tokens(m.content) + MESSAGE_OVERHEAD for m in sent)
-        return Context(sent, max(MIN_OUTPUT, min(wanted, context_length - used)), None)
+        return Context(sent, min(wanted, max(MIN_OUTPUT, context_length - used)), None)
     *history, question = run.turns
     with_sources = found is not None and bool(found.hits)
     system = ChatMessage("system", SYSTEM_WITH_SOURCES if with_sources else SYSTEM)

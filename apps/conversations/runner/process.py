@@ -62,6 +62,8 @@ class RunnerProcess:
             asyncio.create_task(self._retrying(self._listen_for_cancels), name="cancels"),
         ]
         claims = asyncio.create_task(self._retrying(self._claim_offered), name="claims")
+        for task in (claims, *loops):
+            task.add_done_callback(self._loop_ended)
         await self.stopping.wait()
         claims.cancel()
         await self._drain()
@@ -72,6 +74,12 @@ class RunnerProcess:
         await self.pool.stop()
         await self.valkey.aclose()
         log.info("runner.stopped", left=len(self.executions))
+
+    def _loop_ended(self, task: asyncio.Task[None]) -> None:
+        """A loop that crashed is a bug: say so and stop, so that another runner takes over."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("runner.loop_crashed", loop=task.get_name(), exc_info=error)
+            self.stopping.set()
 
     async def _register(self) -> UUID:
         while True:

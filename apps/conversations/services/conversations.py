@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from apps.accounts.types import Actor
@@ -19,6 +19,16 @@ from apps.core.notify import notify_user
 
 RETENTION = timedelta(days=30)
 MAX_BRANCH_MESSAGES = 2_000
+_BRANCH = """
+    WITH RECURSIVE branch AS (
+        SELECT id, parent_id, 1 AS depth FROM conversations_message WHERE conversation_id = %(c)s AND id = %(leaf)s
+        UNION ALL
+        SELECT m.id, m.parent_id, b.depth + 1 FROM branch b
+        JOIN conversations_message m ON m.conversation_id = %(c)s AND m.id = b.parent_id
+        WHERE b.depth < %(limit)s
+    )
+    SELECT id FROM branch ORDER BY depth DESC
+"""
 
 
 def create_conversation(actor: Actor, *, title: str = "") -> View:
@@ -130,17 +140,8 @@ def branch_path(conversation_id: UUID, leaf_id: UUID | None, *, limit: int) -> l
     """The messages from the root to `leaf_id`, oldest first; the newest `limit` of a longer branch."""
     if leaf_id is None:
         return []
-    rows = Message.objects.raw(
-        """
-        WITH RECURSIVE branch AS (
-            SELECT m.*, 1 AS depth FROM conversations_message m WHERE m.conversation_id = %(c)s AND m.id = %(leaf)s
-            UNION ALL
-            SELECT m.*, b.depth + 1 FROM branch b
-            JOIN conversations_message m ON m.conversation_id = %(c)s AND m.id = b.parent_id
-            WHERE b.depth < %(limit)s
-        )
-        SELECT * FROM branch ORDER BY depth DESC
-        """,
-        {"c": conversation_id, "leaf": leaf_id, "limit": limit},
-    )
-    return list(rows)
+    with connection.cursor() as cursor:
+        cursor.execute(_BRANCH, {"c": conversation_id, "leaf": leaf_id, "limit": limit})
+        order = {id: place for place, (id,) in enumerate(cursor.fetchall())}
+    rows = Message.objects.filter(conversation_id=conversation_id, id__in=list(order))
+    return sorted(rows, key=lambda row: order[row.id])

@@ -127,8 +127,8 @@ def claim_runs(runner_id: UUID, run_ids: Sequence[UUID]) -> tuple[ClaimedRun, ..
     if not run_ids:
         return ()
     with transaction.atomic():
-        rows = list(Run.objects.raw(_CLAIM, {"owner": runner_id, "by": str(runner_id), "ids": list(run_ids)}))
-    return tuple(_claimed(run) for run in rows)
+        rows = Run.objects.raw(_CLAIM, {"owner": runner_id, "by": str(runner_id), "ids": list(run_ids)})
+        return tuple(_claimed(run) for run in rows)
 
 
 def _claimed(run: Run) -> ClaimedRun:
