@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -118,10 +119,8 @@ class Child:
                     select.select([descriptor], [], [], grace_s)
                 finally:
                     os.close(descriptor)
-            try:
+            with suppress(ProcessLookupError, PermissionError):  # all gone; macOS says the latter of zombies
                 os.killpg(self._process.pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):  # all gone; macOS says the latter of zombies
-                pass
         return self._process.wait()
 
     def _fill(self, wait_s: float) -> bool:

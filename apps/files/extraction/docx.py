@@ -31,7 +31,9 @@ _P, _TBL, _TR, _TC = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 _TEXT, _TAB, _BREAK, _RETURN, _HYPHEN = qn("w:t"), qn("w:tab"), qn("w:br"), qn("w:cr"), qn("w:noBreakHyphen")
 _RUN_PROPERTIES, _PARAGRAPH_PROPERTIES = qn("w:rPr"), qn("w:pPr")
 _DELETED, _MOVED, _INSTRUCTION, _FALLBACK = qn("w:del"), qn("w:moveFrom"), qn("w:instrText"), "}Fallback"
-_CONTENTS = frozenset({qn("w:sdt"), qn("w:sdtContent"), qn("w:ins"), qn("w:moveTo"), qn("w:smartTag"), qn("w:customXml")})
+_CONTENTS = frozenset(
+    {qn("w:sdt"), qn("w:sdtContent"), qn("w:ins"), qn("w:moveTo"), qn("w:smartTag"), qn("w:customXml")}
+)
 _HEADING = re.compile(r"^(?:heading|überschrift|titre|título|titolo|заголовок)\s*(\d)", re.IGNORECASE)
 _LIST = re.compile(r"^list\b|aufzählung|liste", re.IGNORECASE)
 _CODE = re.compile(r"code|html preformatted|source|macro", re.IGNORECASE)

@@ -11,7 +11,9 @@ from apps.files.extraction.types import Category, Element
 TOP, BOTTOM = 0.12, 0.88
 _DIGITS = re.compile(r"\d+")
 _ROMAN = re.compile(r"^[ivxlc]+$")
-_NUMBER_ONLY = re.compile(r"^(?:page|seite|p\.)?\s*[-–—(\[]?\s*(?:\d{1,5}|[ivxlc]{1,7})\s*[)\]–—-]?(?:\s*(?:of|/|von)\s*\d+)?$", re.I)
+_NUMBER_ONLY = re.compile(
+    r"^(?:page|seite|p\.)?\s*[-–—(\[]?\s*(?:\d{1,5}|[ivxlc]{1,7})\s*[)\]–—-]?(?:\s*(?:of|/|von)\s*\d+)?$", re.I
+)
 
 Mark = tuple[str, int]
 
@@ -20,7 +22,7 @@ def _mark(element: Element) -> Mark | None:
     """What to compare with other pages: the text with its numbers blanked, and where it stands."""
     if element.box is None or len(element.text) > 200:
         return None
-    x0, y0, x1, y1 = element.box
+    _, y0, _, y1 = element.box
     if y1 <= TOP or y0 >= BOTTOM:
         return _DIGITS.sub("#", _ROMAN.sub("#", element.text.lower())), round(y0 * 60)
     return None
@@ -42,12 +44,13 @@ def set_apart(elements: tuple[Element, ...], neighbours: list[frozenset[Mark]]) 
     outermost = {min(boxes, key=lambda box: box[1]), max(boxes, key=lambda box: box[3])} if boxes else set()
     result = []
     for element in elements:
+        category = element.category
         mark = _mark(element)
         if mark is not None and element.box is not None:
             if element.box in outermost and _NUMBER_ONLY.match(element.text):
-                element = replace(element, category=Category.PAGE_NUMBER, level=None)
+                category = Category.PAGE_NUMBER
             elif _recurs(mark, neighbours):
-                top = element.box[3] <= TOP
-                element = replace(element, category=Category.HEADER if top else Category.FOOTER, level=None)
-        result.append(element)
+                category = Category.HEADER if element.box[3] <= TOP else Category.FOOTER
+        changed = category is not element.category
+        result.append(replace(element, category=category, level=None) if changed else element)
     return tuple(result)

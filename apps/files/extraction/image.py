@@ -45,7 +45,7 @@ def pixels(source: int, *, max_pixels: int, longest: int, grey: bool) -> Image.I
         picture.load()
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         raise ExtractionFailed(Reason.DAMAGED) from error
-    upright: Image.Image = ImageOps.exif_transpose(picture) or picture
+    upright: Image.Image = ImageOps.exif_transpose(picture)
     if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
         upright = upright.convert("RGBA")
         ground = Image.new("RGBA", upright.size, "white")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 
 from apps.files.extraction.types import Box, Category
@@ -56,18 +57,8 @@ def _union(first: Box, second: Box) -> Box:
     )
 
 
-def _gutter(lines: list[Line]) -> float | None:
-    """The x of an empty vertical strip between two columns of prose, or None.
-
-    A strip counts when hardly any line crosses it and both sides hold several lines of several words: the
-    gaps of a table have few words beside them.
-    """
-    if len(lines) < 8:
-        return None
-    left, right = min(line.x0 for line in lines), max(line.x1 for line in lines)
-    if right - left < 1.0:
-        return None
-    step = (right - left) / _BINS
+def _widest_strip(lines: list[Line], left: float, step: float) -> tuple[int, int] | None:
+    """The widest run of bins, away from the edges, that hardly any line covers."""
     edges = [0] * (_BINS + 1)
     for line in lines:
         edges[max(0, int((line.x0 - left) / step))] += 1
@@ -84,6 +75,22 @@ def _gutter(lines: list[Line]) -> float | None:
             if best is None or index - start > best[1] - best[0]:
                 best = (start, index)
             start = None
+    return best
+
+
+def _gutter(lines: list[Line]) -> float | None:
+    """The x of an empty vertical strip between two columns of prose, or None.
+
+    A strip counts when hardly any line crosses it and both sides hold several lines of several words: the
+    gaps of a table have few words beside them.
+    """
+    if len(lines) < 8:
+        return None
+    left, right = min(line.x0 for line in lines), max(line.x1 for line in lines)
+    if right - left < 1.0:
+        return None
+    step = (right - left) / _BINS
+    best = _widest_strip(lines, left, step)
     if best is None or (best[1] - best[0]) * step < 0.6 * median(line.height for line in lines):
         return None
     middle = left + (best[0] + best[1]) / 2 * step
@@ -189,7 +196,7 @@ def _starts_block(previous: Line, line: Line, leading: float, right_edge: float)
 
 
 def _split_column(column: list[Line]) -> list[Block]:
-    steps = [after.y1 - before.y1 for before, after in zip(column, column[1:], strict=False)]
+    steps = [after.y1 - before.y1 for before, after in pairwise(column)]
     regular = [step for step in steps if step > 0]
     typical = median(line.height for line in column) * 1.25
     # The usual distance between baselines; wide ones (paragraph gaps) must not set it.

@@ -66,9 +66,7 @@ def cut_pages(elements: Iterable[Element]) -> list[PageRecord]:
     for number, group in enumerate((group for group in groups if group), start=1):
         kept = tuple(group)
         pages.append(
-            PageRecord(
-                number=number, source="digital", text=page_text(kept), elements=kept, headings=outline.path
-            )
+            PageRecord(number=number, source="digital", text=page_text(kept), elements=kept, headings=outline.path)
         )
         outline.pass_over(kept)
     return pages

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from apps.files.extraction.child import Child, ChildLost
-from apps.files.extraction.sandbox import SandboxReport
+from apps.files.extraction.sandbox import NETWORKS, SandboxReport
 from apps.files.extraction.types import Document, ExtractionFailed, Kind, Limits, PageRecord, Reason
 
 if TYPE_CHECKING:
@@ -191,9 +191,8 @@ def sandbox_report() -> SandboxReport:
             said = receive(child, 20.0).sandbox or {}
         except ChildLost:
             said = {}
-    network = said.get("network")
     return SandboxReport(
-        network=network if network in ("namespace", "seccomp", "landlock") else "none",
+        network=NETWORKS.get(said.get("network"), "none"),
         syscalls=said.get("syscalls") is True,
         files=said.get("files") is True,
         privileges=said.get("privileges") is True,

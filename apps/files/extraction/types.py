@@ -128,7 +128,8 @@ class PageRecord:
     """One page as it was read. `width` and `height` are points (PDF) or pixels (images), None for text kinds.
 
     `needs_ocr`: there is a picture of text, or text whose characters cannot be trusted, so that recognition
-    should be tried. `confidence` (0..1) is that of the recognition. `headings` is the heading path in force where the page begins.
+    should be tried. `confidence` (0..1) is that of the recognition. `headings` is the heading path in force where
+    the page begins.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT

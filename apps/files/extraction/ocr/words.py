@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from statistics import median
 
 from apps.files.extraction.assemble import clean, element_of, page_text, within_bounds
@@ -49,7 +49,7 @@ def _line(words: Sequence[Word], width: float, height: float, turn: int) -> Line
     x1, y1 = max(word.box[2] for word in words), max(word.box[3] for word in words)
     size = median((word.box[3] - word.box[1]) * height for word in words)
     text, cells = words[0].text, 1
-    for before, word in zip(words, words[1:], strict=False):
+    for before, word in pairwise(words):
         wide = (word.box[0] - before.box[2]) * width > _CELL_GAP * size
         text += (" | " if wide else " ") + word.text
         cells += wide

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 import pypdfium2_raw as pdfium
 
@@ -150,7 +150,7 @@ def _wide_gaps(rects: list[_Rect], size: float, sideways: bool) -> list[float]:
         return []
     gaps: list[float] = []
     edge = rects[0].right
-    for before, after in zip(rects, rects[1:], strict=False):
+    for before, after in pairwise(rects):
         edge = max(edge, before.right)
         if after.left - edge > 1.2 * size:
             gaps.append((edge + after.left) / 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 
 import pypdfium2_raw as pdfium
 from PIL import Image
@@ -16,8 +17,7 @@ _WHITE = 0xFFFFFFFF
 def scale_for(page: Page, *, scale: float, max_pixels: int) -> float:
     """`scale` (pixels a point), or what keeps the picture within its bounds."""
     longest = max(page.width, page.height)
-    bound = (max_pixels / (page.width * page.height)) ** 0.5
-    return min(scale, LONGEST / longest, bound)
+    return min(scale, LONGEST / longest, math.sqrt(max_pixels / (page.width * page.height)))
 
 
 def pixels(page: Page, *, scale: float, grey: bool) -> Image.Image:

@@ -11,6 +11,7 @@ import ctypes
 import os
 import resource
 import signal
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,12 +28,16 @@ MAX_OPEN_FILES = 64
 MAX_THREADS = 64
 
 
+Network = Literal["namespace", "seccomp", "landlock", "none"]
+NETWORKS: Mapping[object, Network] = {name: name for name in ("namespace", "seccomp", "landlock")}
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxReport:
     """Which layers hold. `network` is "namespace" (no interfaces at all, and no sockets where `syscalls` also
     holds), "seccomp" (sockets refused), "landlock" (TCP refused) or "none"."""
 
-    network: Literal["namespace", "seccomp", "landlock", "none"]
+    network: Network
     syscalls: bool
     files: bool
     privileges: bool
@@ -78,35 +83,17 @@ def enter(
     """
     libc = ctypes.CDLL(None, use_errno=True)
     _limit_resources(memory_bytes=memory_bytes, cpu_s=cpu_s, file_bytes=file_bytes)
-    if not hasattr(
-        libc, "prctl"
-    ):  # not Linux: resource limits and the parent's deadline are all there is
-        return SandboxReport(
-            network="none", syscalls=False, files=False, privileges=False
-        )
+    if not hasattr(libc, "prctl"):  # not Linux: resource limits and the parent's deadline are all there is
+        return SandboxReport(network="none", syscalls=False, files=False, privileges=False)
     parent = os.getppid()
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if (
-        os.getppid() != parent
-    ):  # the parent died before the line above could take effect
+    if os.getppid() != parent:  # the parent died before the line above could take effect
         os._exit(1)
     privileges = libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
     namespace = _unshare(libc)
-    if (
-        namespace
-    ):  # counted a namespace: outside one it would count the whole worker's threads
+    if namespace:  # counted a namespace: outside one it would count the whole worker's threads
         _limit(resource.RLIMIT_NPROC, MAX_THREADS)
     files, tcp = landlock.restrict(libc, readable=readable, writable=writable)
     syscalls = seccomp.restrict(libc, may_exec=may_exec)
-    network: Literal["namespace", "seccomp", "landlock", "none"] = (
-        "namespace"
-        if namespace
-        else "seccomp"
-        if syscalls
-        else "landlock"
-        if tcp
-        else "none"
-    )
-    return SandboxReport(
-        network=network, syscalls=syscalls, files=files, privileges=privileges
-    )
+    network: Network = "namespace" if namespace else "seccomp" if syscalls else "landlock" if tcp else "none"
+    return SandboxReport(network=network, syscalls=syscalls, files=files, privileges=privileges)

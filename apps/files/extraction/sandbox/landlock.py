@@ -28,11 +28,7 @@ _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 
 
 def _version(libc: ctypes.CDLL) -> int:
-    return int(
-        libc.syscall(
-            _CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_RULESET_VERSION)
-        )
-    )
+    return int(libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_RULESET_VERSION)))
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
@@ -55,36 +51,24 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
         os.close(descriptor)
 
 
-def restrict(
-    libc: ctypes.CDLL, *, readable: tuple[str, ...], writable: str
-) -> tuple[bool, bool]:
+def restrict(libc: ctypes.CDLL, *, readable: tuple[str, ...], writable: str) -> tuple[bool, bool]:
     """Returns whether file access is restricted, and whether TCP is refused."""
     version = _version(libc)
     if version < 1:
         return False, False
     known = (1 << _FILE_RIGHTS.get(version, 16)) - 1
-    attributes = struct.pack(
-        "=QQQ", known, _TCP if version >= 4 else 0, _SCOPED if version >= 6 else 0
-    )
+    attributes = struct.pack("=QQQ", known, _TCP if version >= 4 else 0, _SCOPED if version >= 6 else 0)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
-    ruleset = int(
-        libc.syscall(
-            _CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0)
-        )
-    )
+    ruleset = int(libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(size), ctypes.c_uint32(0)))
     if ruleset < 0:
         return False, False
     try:
         for path in readable:
             _allow(libc, ruleset, path, _EXECUTE | _READ_FILE | _READ_DIR)
-        scratch = (
-            _READ_FILE | _READ_DIR | _WRITE_FILE | _REMOVE_FILE | _MAKE_REG | _TRUNCATE
-        )
+        scratch = _READ_FILE | _READ_DIR | _WRITE_FILE | _REMOVE_FILE | _MAKE_REG | _TRUNCATE
         _allow(libc, ruleset, writable, scratch & known)
         _allow(libc, ruleset, "/dev/null", _READ_FILE | _WRITE_FILE)
-        held = (
-            libc.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0
-        )
+        held = libc.syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0)) == 0
     finally:
         os.close(ruleset)
     return held, held and version >= 4

@@ -80,12 +80,7 @@ def _when_argument(number: int, test: bytes) -> bytes:
 def _filter(machine: str, *, may_exec: bool) -> bytes:
     column = 0 if machine == "x86_64" else 1
     # Another architecture's call numbers would pass unread.
-    program = (
-        _op(_LOAD, _ARCH)
-        + _op(_JUMP_EQ, _ARCHES[machine], 1, 0)
-        + _op(_RETURN, _KILL)
-        + _op(_LOAD, _NR)
-    )
+    program = _op(_LOAD, _ARCH) + _op(_JUMP_EQ, _ARCHES[machine], 1, 0) + _op(_RETURN, _KILL) + _op(_LOAD, _NR)
     if machine == "x86_64":
         program += _op(_JUMP_GE, _X32_BIT, 0, 1) + _op(_RETURN, _ERRNO | errno.EPERM)
     calls = _REFUSED if may_exec else _REFUSED | _EXEC
@@ -96,12 +91,8 @@ def _filter(machine: str, *, may_exec: bool) -> bytes:
     # Its arguments are behind a pointer a filter cannot read; libc falls back to clone.
     program += _refuse(_CLONE3[column], errno.ENOSYS)
     program += _when_argument(_CLONE[column], _op(_JUMP_SET, _CLONE_THREAD, 1, 0))
-    program += _when_argument(
-        _TGKILL[column], _op(_JUMP_EQ, os.getpid(), 1, 0)
-    )  # abort() may end itself
-    program += _when_argument(
-        _PRLIMIT[column], _op(_JUMP_EQ, 0, 1, 0)
-    )  # its own limits only
+    program += _when_argument(_TGKILL[column], _op(_JUMP_EQ, os.getpid(), 1, 0))  # abort() may end itself
+    program += _when_argument(_PRLIMIT[column], _op(_JUMP_EQ, 0, 1, 0))  # its own limits only
     return program + _op(_RETURN, _ALLOW)
 
 
@@ -113,6 +104,4 @@ def restrict(libc: ctypes.CDLL, *, may_exec: bool) -> bool:
     code = _filter(machine, may_exec=may_exec)
     buffer = ctypes.create_string_buffer(code, len(code))
     program = _Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p))
-    return bool(
-        libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program), 0, 0) == 0
-    )
+    return bool(libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program), 0, 0) == 0)

@@ -1,0 +1,12 @@
+"""What makes pages findable: passages, keyword postings, vectors.
+
+`index_page` publishes a page to keyword search, `embed_file` adds vectors afterwards. Both may be run again at
+any time. Which page is indexed when is decided by `apps.files.pipeline`; ranking is `apps.files.retrieval`'s.
+"""
+
+from __future__ import annotations
+
+from apps.files.indexing.embedding import EMBEDDING_VERSION, embed_file
+from apps.files.indexing.pages import index_page
+
+__all__ = ["EMBEDDING_VERSION", "embed_file", "index_page"]

@@ -1,0 +1,97 @@
+# ruff: noqa: S608 - the statements are made of constants
+"""Publishing a page to keyword search: its passages and their postings, in one statement."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from apps.core.ids import new_id
+from apps.files.indexing.lexical import CONFIGURATION, LEXEME_MAX_CHARS, prepare
+from apps.files.indexing.passages import Draft, cut
+from apps.files.models import Page, PageState
+
+_REMOVE = """
+WITH gone AS (
+    DELETE FROM files_passage WHERE file_id = %(file)s AND page_number = %(page)s RETURNING id
+)
+DELETE FROM files_posting WHERE file_id = %(file)s AND passage_id IN (SELECT id FROM gone)
+"""
+
+# Lexemes are made where the questions' are, by the same dictionary. Positions stop at 255 a lexeme: beyond that
+# more occurrences say nothing.
+_INSERT = f"""
+WITH input AS (
+    SELECT * FROM unnest(
+        %(ids)s::uuid[], %(ordinals)s::int[], %(headings)s::text[], %(texts)s::text[], %(boxes)s::text[],
+        %(tokens)s::int[], %(indexed)s::text[]
+    ) AS draft(id, ordinal, heading, text, boxes, token_count, indexed)
+),
+lexed AS MATERIALIZED (
+    SELECT input.id, word.lexeme, cardinality(word.positions) AS tf
+    FROM input, unnest(to_tsvector('{CONFIGURATION}', input.indexed)) AS word
+    WHERE length(word.lexeme) <= {LEXEME_MAX_CHARS}
+),
+lengths AS (SELECT id, sum(tf) AS length FROM lexed GROUP BY id),
+stored AS (
+    INSERT INTO files_passage (
+        id, organization_id, owner_id, file_id, page_number, ordinal, heading, text, boxes, source, token_count,
+        length, embedding_version
+    )
+    SELECT input.id, %(organization)s, %(owner)s, %(file)s, %(page)s, input.ordinal, input.heading, input.text,
+        input.boxes::jsonb, %(source)s, input.token_count, coalesce(lengths.length, 0), ''
+    FROM input LEFT JOIN lengths ON lengths.id = input.id
+)
+INSERT INTO files_posting (file_id, passage_id, lexeme, organization_id, tf)
+SELECT %(file)s, id, lexeme, %(organization)s, tf FROM lexed
+"""
+
+
+def _parameters(page: Page, owner_id: UUID, drafts: list[Draft]) -> dict[str, Any]:
+    return {
+        "organization": page.organization_id,
+        "owner": owner_id,
+        "file": page.file_id,
+        "page": page.number,
+        "source": page.source or "digital",
+        "ids": [new_id() for _ in drafts],
+        "ordinals": list(range(len(drafts))),
+        "headings": [draft.heading for draft in drafts],
+        "texts": [draft.text for draft in drafts],
+        "boxes": [json.dumps(draft.boxes, separators=(",", ":")) for draft in drafts],
+        "tokens": [draft.token_count for draft in drafts],
+        "indexed": [prepare(f"{draft.context}\n{draft.text}") for draft in drafts],
+    }
+
+
+def index_page(page_id: UUID) -> int:
+    """Replace the page's passages and postings by those of its present text; returns how many passages.
+
+    A page that is not ready, or whose file was removed meanwhile, has none.
+    """
+    with transaction.atomic():
+        page = (
+            Page.objects.select_related("file")
+            .select_for_update(of=("self",))
+            .only(
+                "organization_id", "number", "state", "source", "elements", "headings", "indexed_at",
+                "file__owner_id", "file__deleted_at",
+            )
+            .filter(id=page_id)
+            .first()
+        )  # fmt: skip
+        if page is None:
+            return 0
+        readable = page.state == PageState.READY and page.file.deleted_at is None
+        drafts = cut(page.elements, page.headings) if readable else []
+        with connection.cursor() as cursor:
+            if page.indexed_at is not None:
+                cursor.execute(_REMOVE, {"file": page.file_id, "page": page.number})
+            if drafts:
+                cursor.execute(_INSERT, _parameters(page, page.file.owner_id, drafts))
+        Page.objects.filter(id=page_id).update(indexed_at=timezone.now())
+    return len(drafts)

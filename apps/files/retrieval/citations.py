@@ -1,0 +1,156 @@
+"""Citations of an answer, each held to the passages that were given. Pure.
+
+A model's `[n]` counts only when passage n was given. When it cites nothing (small models often do not), its
+sentences are attributed to passages whose words they use, marked as such; what matches nothing stays without.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from apps.files.types import PassageHit
+
+MIN_TERMS = 4
+MIN_COVERAGE = 0.6
+MIN_PAIRS = 2
+"""A sentence is a passage's when this share of its content words, and so many pairs of neighbours, are there."""
+
+_CODE = re.compile(r"(?:```.*?(?:```|\Z))|(?:~~~.*?(?:~~~|\Z))|(?:`[^`\n]*`)", re.DOTALL)
+_MARK = re.compile(
+    r"[\[【]\s*(?:sources?\s*)?(\d{1,3}(?:\s*(?:[,;&]|and|[-\u2013])\s*\d{1,3})*)\s*[\]】](?!\()", re.IGNORECASE
+)
+_RANGE = re.compile(r"(\d{1,3})(?:\s*[-\u2013]\s*(\d{1,3}))?")
+_SENTENCE = re.compile(r"[^.!?\n。！？]+(?:[.!?](?=\S)[^.!?\n。！？]*)*[.!?。！？]*")
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
+_ENDINGS = re.compile(r"(?:ational|ization|fulness|ousness|iveness|ing|edly|ies|ied|ed|es|s|ly)$")
+_COMMON = frozenset(
+    """a about above after again all also an and any are as at be because been before being between both but by can
+    could did do does doing down during each few for from further had has have having he her here hers him his how i if
+    in into is it its just me more most my no nor not now of off on once only or other our out over own same she should
+    so some such than that the their them then there these they this those through to too under until up very was we
+    were what when where which while who whom why will with would you your according source sources document
+    documents file files page passage text says say states stated mentions mentioned describes described
+    provided information answer question following based""".split()  # noqa: SIM905
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """One `[...]` of an answer: where it stands, and the numbers it names in order."""
+
+    start: int
+    end: int
+    numbers: tuple[int, ...]
+
+
+def _outside_code(answer: str) -> str:
+    """The answer with code blanked out, offsets kept: `a[1]` in code is no citation."""
+    return _CODE.sub(lambda found: " " * len(found.group()), answer)
+
+
+def marks(answer: str) -> Iterator[Mark]:
+    for found in _MARK.finditer(_outside_code(answer)):
+        numbers: list[int] = []
+        for low, high in _RANGE.findall(found.group(1)):
+            first, last = int(low), int(high or low)
+            numbers += range(first, min(last, first + 50) + 1) if last >= first else (first, last)
+        yield Mark(found.start(), found.end(), tuple(dict.fromkeys(numbers)))
+
+
+def without_unknown(answer: str, given: int) -> str:
+    """The answer with marks for passages beyond the `given` ones taken out, for readers that cannot check them."""
+    parts: list[str] = []
+    position = 0
+    for mark in marks(answer):
+        known = [number for number in mark.numbers if 1 <= number <= given]
+        if len(known) == len(mark.numbers):
+            continue
+        before = answer[position : mark.start]
+        parts.append(before if known else before.rstrip(" "))
+        parts.append("".join(f"[{number}]" for number in known))
+        position = mark.end
+    return "".join(parts) + answer[position:]
+
+
+def _citation(number: int, hit: PassageHit, *, attributed: bool) -> dict[str, Any]:
+    return {
+        "n": number,
+        "passage_id": str(hit.passage_id),
+        "file_id": str(hit.file_id),
+        "file_name": hit.file_name,
+        "page": hit.page,
+        "heading": hit.heading,
+        "text": hit.text,
+        "boxes": [list(box) for box in hit.boxes],
+        "source": hit.source,
+        "attributed": attributed,
+    }
+
+
+def _stem(word: str) -> str:
+    stem = _ENDINGS.sub("", word) if len(word) > 4 else word
+    return stem if len(stem) >= 3 else word
+
+
+def _terms(text: str) -> list[str]:
+    """Content words in order, without their endings; numbers as they are."""
+    words = (found.group().lower() for found in _WORD.finditer(text))
+    kept = (word for word in words if word[0].isdigit() or (word not in _COMMON and len(word) > 1))
+    return [word if word[0].isdigit() else _stem(word) for word in kept]
+
+
+def _pairs(terms: Sequence[str]) -> set[tuple[str, str]]:
+    return set(pairwise(terms))
+
+
+@dataclass(frozen=True, slots=True)
+class _Vocabulary:
+    terms: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+
+
+def _support(sentence: Sequence[str], passage: _Vocabulary) -> float:
+    """Share of the sentence's words that the passage has, or 0 when it cannot be its source."""
+    numbers = [term for term in sentence if term[0].isdigit()]
+    if any(number not in passage.terms for number in numbers):
+        return 0.0
+    counted = Counter(sentence)
+    coverage = sum(counted[term] for term in counted if term in passage.terms) / len(sentence)
+    if coverage < MIN_COVERAGE or len(_pairs(sentence) & passage.pairs) < MIN_PAIRS:
+        return 0.0
+    return coverage
+
+
+def attribute(answer: str, hits: Sequence[PassageHit]) -> tuple[int, ...]:
+    """Numbers of the passages that sentences of the answer were taken from, by their words. Often none."""
+    passages = []
+    for hit in hits:
+        terms = _terms(f"{hit.heading} {hit.text}")
+        passages.append(_Vocabulary(frozenset(terms), frozenset(_pairs(terms))))
+    found: list[int] = []
+    for sentence in _SENTENCE.findall(_outside_code(answer)):
+        terms = _terms(sentence)
+        if len(terms) < MIN_TERMS:
+            continue
+        supports = [_support(terms, passage) for passage in passages]
+        best = max(supports, default=0.0)
+        if best > 0:
+            found.append(supports.index(best) + 1)
+    return tuple(dict.fromkeys(found))
+
+
+def cite(answer: str, hits: Sequence[PassageHit]) -> tuple[dict[str, Any], ...]:
+    """Citations in the form that streams and messages carry, in the order the answer first makes them.
+
+    `hits` are the passages that were given, numbered from 1. A mark for any other number is passed over.
+    """
+    named = dict.fromkeys(number for mark in marks(answer) for number in mark.numbers)
+    known = [number for number in named if 1 <= number <= len(hits)]
+    if known:
+        return tuple(_citation(number, hits[number - 1], attributed=False) for number in known)
+    return tuple(_citation(number, hits[number - 1], attributed=True) for number in attribute(answer, hits))

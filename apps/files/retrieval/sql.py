@@ -1,0 +1,148 @@
+# ruff: noqa: S608 - the statements are made of constants
+"""The ranking statements. Each starts from what the actor may see: no row outside it is ever ranked.
+
+Every statement takes `organization`, `owner` and `files`; a file that is foreign, deleted or unknown simply
+contributes nothing.
+"""
+
+from __future__ import annotations
+
+from apps.files.indexing.lexical import CONFIGURATION
+
+K1, B = 1.2, 0.75
+MAX_LEXEMES = 48
+MAX_LISTED = 500  # page numbers that a search result names as not readable
+
+_SCOPE = """
+scope AS MATERIALIZED (
+    SELECT id, name, page_count, state FROM files_file
+    WHERE organization_id = %(organization)s AND owner_id = %(owner)s AND id = ANY(%(files)s::uuid[])
+        AND deleted_at IS NULL
+)
+"""
+
+_MINE = """
+    passage.organization_id = %(organization)s AND passage.owner_id = %(owner)s
+    AND passage.file_id = ANY(ARRAY(SELECT id FROM scope))
+"""
+
+SIZE = f"""
+WITH {_SCOPE}
+SELECT count(*), count(*) FILTER (WHERE embedding_version = %(version)s)
+FROM files_passage AS passage WHERE {_MINE}
+"""
+
+# BM25 (Robertson and Zaragoza 2009, with Lucene's idf that cannot turn negative) over the scope's own statistics.
+_KEYWORDS = f"""
+statistics AS MATERIALIZED (
+    SELECT count(*)::float8 AS passages, greatest(coalesce(avg(length), 1), 1)::float8 AS length
+    FROM files_passage AS passage WHERE {_MINE}
+),
+found AS MATERIALIZED (
+    SELECT posting.passage_id, posting.tf, count(*) OVER (PARTITION BY posting.lexeme) AS passages
+    FROM files_posting AS posting
+    WHERE posting.organization_id = %(organization)s
+        AND posting.lexeme = ANY(ARRAY(
+            SELECT lexeme FROM unnest(to_tsvector('{CONFIGURATION}', %(question)s)) LIMIT {MAX_LEXEMES}
+        ))
+        AND posting.file_id = ANY(ARRAY(SELECT id FROM scope))
+),
+keywords AS (
+    SELECT passage.id, sum(
+        ln(1 + (statistics.passages - found.passages + 0.5) / (found.passages + 0.5))
+        * found.tf * {K1 + 1} / (found.tf + {K1} * ({1 - B} + {B} * passage.length / statistics.length))
+    ) AS score
+    FROM found JOIN files_passage AS passage ON passage.id = found.passage_id CROSS JOIN statistics
+    WHERE {_MINE}
+    GROUP BY passage.id ORDER BY score DESC, passage.id LIMIT %(depth)s
+)
+"""
+
+KEYWORD = f"""
+WITH {_SCOPE}, {_KEYWORDS}
+SELECT id, score, NULL::float8 FROM keywords ORDER BY score DESC, id
+"""
+
+# `+ 0` keeps the planner from the approximate index: in a small scope that would lose most of what it should find.
+_EXACT = f"""
+vectors AS (
+    SELECT passage.id FROM files_passage AS passage
+    WHERE {_MINE} AND passage.embedding_version = %(version)s
+    ORDER BY (passage.embedding <=> %(vector)s::vector) + 0 LIMIT %(depth)s
+)
+"""
+
+_APPROXIMATE = f"""
+vectors AS (
+    SELECT passage.id FROM files_passage AS passage
+    WHERE {_MINE} AND passage.embedding_version = %(version)s
+    ORDER BY passage.embedding::halfvec(384) <=> %(vector)s::halfvec(384) LIMIT %(depth)s
+)
+"""
+
+_FUSED = """
+SELECT passage.id, coalesce(keywords.score, 0),
+    CASE WHEN passage.embedding_version = %(version)s THEN 1 - (passage.embedding <=> %(vector)s::vector) END
+FROM (SELECT id FROM keywords UNION SELECT id FROM vectors) AS either
+JOIN files_passage AS passage ON passage.id = either.id
+LEFT JOIN keywords ON keywords.id = passage.id
+"""
+
+HYBRID_EXACT = f"WITH {_SCOPE}, {_KEYWORDS}, {_EXACT} {_FUSED}"
+HYBRID_APPROXIMATE = f"WITH {_SCOPE}, {_KEYWORDS}, {_APPROXIMATE} {_FUSED}"
+
+# With a filter, the index alone stops after the nearest few of everybody's: it must go on until enough are ours.
+APPROXIMATE_SETTINGS = """
+SET LOCAL hnsw.iterative_scan = relaxed_order;
+SET LOCAL hnsw.ef_search = 200;
+SET LOCAL hnsw.max_scan_tuples = 100000;
+"""
+
+_COLUMNS = """
+passage.id, passage.file_id, scope.name, passage.page_number, passage.heading, passage.text, passage.boxes,
+passage.source
+"""
+
+PASSAGES = f"""
+WITH {_SCOPE}
+SELECT {_COLUMNS} FROM files_passage AS passage JOIN scope ON scope.id = passage.file_id
+WHERE {_MINE} AND passage.id = ANY(%(passages)s::uuid[])
+"""
+
+ON_PAGES = f"""
+WITH {_SCOPE}, wanted AS (
+    SELECT * FROM unnest(%(page_files)s::uuid[], %(page_numbers)s::int[]) AS page(file_id, number)
+)
+SELECT {_COLUMNS} FROM wanted
+JOIN scope ON scope.id = wanted.file_id
+JOIN files_passage AS passage ON passage.file_id = wanted.file_id AND passage.page_number = wanted.number
+WHERE {_MINE}
+ORDER BY array_position(%(files)s::uuid[], passage.file_id), passage.page_number, passage.ordinal
+LIMIT %(limit)s
+"""
+
+OUTLINE = f"""
+WITH {_SCOPE}
+SELECT passage.file_id, passage.page_number FROM files_passage AS passage
+WHERE {_MINE} AND passage.ordinal = 0
+ORDER BY array_position(%(files)s::uuid[], passage.file_id), passage.page_number
+"""
+
+# A page counts as readable once its keywords are in the index; a page without a row was not reached yet.
+FILES = f"""
+WITH {_SCOPE}
+SELECT scope.id, scope.name, scope.page_count, scope.state,
+    ARRAY(
+        SELECT number FROM generate_series(1, coalesce(scope.page_count, 0)) AS number
+        WHERE NOT EXISTS (
+            SELECT FROM files_page AS page WHERE page.file_id = scope.id AND page.number = number
+                AND (page.state = 'failed' OR (page.state = 'ready' AND page.indexed_at IS NOT NULL))
+        )
+        ORDER BY number LIMIT {MAX_LISTED}
+    ),
+    ARRAY(
+        SELECT page.number FROM files_page AS page
+        WHERE page.file_id = scope.id AND page.state = 'failed' ORDER BY page.number LIMIT {MAX_LISTED}
+    )
+FROM scope ORDER BY array_position(%(files)s::uuid[], scope.id)
+"""
