@@ -8,7 +8,7 @@ import structlog
 from celery import shared_task
 
 from apps.files.models import StageName
-from apps.files.pipeline import hints, recognition, removal, steps
+from apps.files.pipeline import recognition, removal, steps
 from apps.files.pipeline import sweep as sweeping
 from apps.files.storage import StorageUnavailable
 from apps.files.types import Retryable
@@ -16,32 +16,32 @@ from apps.files.types import Retryable
 log = structlog.get_logger(__name__)
 
 
-@shared_task(name="files.verify", queue=hints.QUEUES[StageName.VERIFY])
+@shared_task(name="files.verify")
 def verify(file_id: str) -> None:
     steps.run(UUID(file_id), StageName.VERIFY)
 
 
-@shared_task(name="files.parse", queue=hints.QUEUES[StageName.PARSE])
+@shared_task(name="files.parse")
 def parse(file_id: str) -> None:
     steps.run(UUID(file_id), StageName.PARSE)
 
 
-@shared_task(name="files.index", queue=hints.QUEUES[StageName.INDEX])
+@shared_task(name="files.index")
 def index(file_id: str) -> None:
     steps.run(UUID(file_id), StageName.INDEX)
 
 
-@shared_task(name="files.embed", queue=hints.QUEUES[StageName.EMBED])
+@shared_task(name="files.embed")
 def embed(file_id: str) -> None:
     steps.run(UUID(file_id), StageName.EMBED)
 
 
-@shared_task(name="files.ocr", queue=hints.QUEUES[StageName.OCR])
+@shared_task(name="files.ocr")
 def ocr(file_id: str) -> None:
     recognition.recognise(UUID(file_id))
 
 
-@shared_task(name="files.purge", queue=hints.QUEUES[hints.PURGE])
+@shared_task(name="files.purge")
 def purge(file_id: str) -> None:
     try:
         removal.purge(UUID(file_id))
@@ -49,6 +49,6 @@ def purge(file_id: str) -> None:
         log.warning("files.purge_later", file_id=file_id, error=str(error))  # a sweep finds the file again
 
 
-@shared_task(name="files.sweep", queue="default")
+@shared_task(name="files.sweep")
 def sweep() -> None:
     sweeping.sweep()

@@ -211,8 +211,15 @@ CELERY_TASK_TIME_LIMIT = 840
 CELERY_TASK_SOFT_TIME_LIMIT = 780
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = "UTC"
+CELERY_TASK_ROUTES = {
+    "files.verify": {"queue": "ingest"},
+    "files.parse": {"queue": "ingest"},
+    "files.index": {"queue": "ingest"},
+    "files.ocr": {"queue": "ocr"},
+    "files.embed": {"queue": "embed"},
+}
 CELERY_BEAT_SCHEDULE = {
-    "files.sweep": {"task": "files.sweep", "schedule": 10.0, "options": {"queue": "default", "expires": 10.0}},
+    "files.sweep": {"task": "files.sweep", "schedule": 10.0, "options": {"expires": 10.0}},
 }
 
 STATIC_URL = "/static/"

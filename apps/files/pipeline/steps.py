@@ -120,7 +120,12 @@ def parse(held: Claim, lost: Lost) -> None:
     reader = _Reader(held, lost, file)
     with storage().local(file.object_key) as path:
         extraction.run(
-            path, as_kind(file.kind), limits=limits(), first=reader.first, on_start=reader.on_start, on_page=reader.on_page
+            path,
+            as_kind(file.kind),
+            limits=limits(),
+            first=reader.first,
+            on_start=reader.on_start,
+            on_page=reader.on_page,
         )
     with leases.fence(held):
         leases.finish(held)

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from apps.core.valkey import valkey
 from apps.files.models import File, FileStage, FileState
-from apps.files.pipeline.hints import PURGE, QUEUES, hint
+from apps.files.pipeline.hints import PURGE, hint, queue_of
 from apps.files.pipeline.leases import due
 from apps.files.pipeline.progress import note
 from apps.files.storage import StorageUnavailable, storage
@@ -53,7 +53,7 @@ def _hint_stages() -> int:
 
 
 def _send(name: str, stages: list[tuple[int, UUID]]) -> int:
-    if _has_backlog(QUEUES[name]):
+    if _has_backlog(queue_of(name)):
         return 0
     FileStage.objects.filter(id__in=[stage_id for stage_id, _ in stages]).update(hinted_at=timezone.now())
     _hint_all(name, (file_id for _, file_id in stages))
@@ -73,7 +73,7 @@ def _has_backlog(queue: str) -> bool:
 
 
 def _hint_purges() -> int:
-    if _has_backlog(QUEUES[PURGE]):
+    if _has_backlog(queue_of(PURGE)):
         return 0
     overdue = File.objects.filter(
         state=FileState.DELETED, purged_at=None, deleted_at__lt=timezone.now() - PATIENCE
