@@ -38,6 +38,8 @@ export function PageImage({ fileId, fileName, number, aspect, boxes, zoom, onMis
   }, [])
   const source = room > 0 ? `/api/files/${fileId}/pages/${number}/image?width=${widthFor(room * zoom)}` : ''
   const ready = loaded === `${fileId}/${number}`
+  // The box stays when the page is turned, and with it the focus of whoever turns pages by keyboard.
+  useEffect(() => view.current?.scrollTo?.(0, 0), [fileId, number])
   useEffect(() => {
     if (ready) mark.current?.scrollIntoView({ block: 'center', inline: 'nearest' })
   }, [ready, boxes])
@@ -48,6 +50,7 @@ export function PageImage({ fileId, fileName, number, aspect, boxes, zoom, onMis
       <div className={styles.sheet} style={{ inlineSize: `${zoom * 100}%`, aspectRatio: `1 / ${aspect}` }}>
         {source && (
           <img
+            key={number}
             className={styles.paper}
             src={source}
             alt={`Page ${number} of ${fileName}`}

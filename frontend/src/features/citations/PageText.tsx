@@ -6,12 +6,16 @@ import { findPassage } from './findPassage'
 export function PageText({ text, passage, number }: { text: string; passage: string | null; number: number }) {
   const first = useRef<HTMLElement>(null)
   const pieces = useMemo(() => split(text, passage), [text, passage])
-  useEffect(() => first.current?.scrollIntoView({ block: 'center' }), [pieces])
+  const box = useRef<HTMLDivElement>(null)
+  useEffect(() => {
+    box.current?.scrollTo?.(0, 0)
+    first.current?.scrollIntoView({ block: 'center' })
+  }, [pieces])
   const firstMark = pieces.findIndex((piece) => piece.marked)
   return (
     // It scrolls, so the keyboard must reach it.
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
-    <div className={styles.text} tabIndex={0} role="region" aria-label={`Text of page ${number}`} dir="auto">
+    <div ref={box} className={styles.text} tabIndex={0} role="region" aria-label={`Text of page ${number}`} dir="auto">
       {pieces.map((piece, index): ReactNode => {
         if (!piece.marked) return piece.text
         return (

@@ -62,7 +62,7 @@ export function PageViewer({ fileId, fileName, page, onPage, passage = null, hea
             <IconButton size="s" label="Previous page" shortcut="ArrowLeft" disabled={page <= 1} onClick={() => turn(page - 1)}>
               <IconPrevious />
             </IconButton>
-            <PageNumber key={page} page={page} count={count} onPage={turn} />
+            <PageNumber page={page} count={count} onPage={turn} />
             <IconButton size="s" label="Next page" shortcut="ArrowRight" disabled={page >= count} onClick={() => turn(page + 1)}>
               <IconNext />
             </IconButton>
@@ -95,7 +95,6 @@ export function PageViewer({ fileId, fileName, page, onPage, passage = null, hea
           <>
             <PageState entry={entry} />
             <PageImage
-              key={imageKey}
               fileId={fileId}
               fileName={fileName}
               number={page}
@@ -172,9 +171,13 @@ function ZoomButtons({ zoom, onStep, onFit }: { zoom: number; onStep: (direction
   )
 }
 
-/** Keyed by the page, so that turning it resets what was typed. */
 function PageNumber({ page, count, onPage }: { page: number; count: number; onPage: (page: number) => void }) {
   const [typed, setTyped] = useState(String(page))
+  const [last, setLast] = useState(page)
+  if (last !== page) {
+    setLast(page)
+    setTyped(String(page))
+  }
   const leave = () => {
     const wanted = Math.round(Number(typed))
     if (wanted >= 1 && wanted <= count && wanted !== page) onPage(wanted)
@@ -241,7 +244,7 @@ function TextOfPage({ fileId, number, entry, passage }: TextOfPageProps) {
     )
   }
   if (!data.text?.trim()) return <p className={styles.blank}>There is no text on this page.</p>
-  return <PageText key={number} text={data.text} passage={passage} number={number} />
+  return <PageText text={data.text} passage={passage} number={number} />
 }
 
 function Gone({ passage }: { passage: string | null }) {
