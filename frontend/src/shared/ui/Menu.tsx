@@ -34,14 +34,14 @@ export interface MenuTriggerProps {
 export interface MenuProps {
   label: string
   items: readonly MenuItem[]
-  trigger: (props: MenuTriggerProps) => ReactElement
+  renderTrigger: (props: MenuTriggerProps) => ReactElement
   align?: 'start' | 'end'
   /** `wide` suits items with a second line. */
   wide?: boolean
   onOpenChange?: (open: boolean) => void
 }
 
-export function Menu({ label, items, trigger, align = 'start', wide, onOpenChange }: MenuProps) {
+export function Menu({ label, items, renderTrigger, align = 'start', wide, onOpenChange }: MenuProps) {
   const button = useRef<HTMLButtonElement>(null)
   const id = useId()
   const [start, setStart] = useState<'first' | 'last' | null>(null)
@@ -56,7 +56,7 @@ export function Menu({ label, items, trigger, align = 'start', wide, onOpenChang
   }
   return (
     <>
-      {trigger({
+      {renderTrigger({
         ref: button,
         id,
         'aria-haspopup': 'menu',

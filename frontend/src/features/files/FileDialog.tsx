@@ -1,0 +1,152 @@
+/** One file in full: its facts, the state of each page, and the pages themselves. */
+import { useState, type ReactNode } from 'react'
+import { PageViewer } from '@/features/citations'
+import { request, useResource, type FileRecord, type Page, type PageRecord } from '@/shared/api'
+import { NARROW, useMediaQuery } from '@/shared/hooks'
+import { Button, Dialog, IconButton, Notice, Skeleton } from '@/shared/ui'
+import { IconAsk, IconClose, IconDelete, IconDownload, IconRetry } from '@/shared/ui/icons'
+import { FileBadge } from './FileBadge'
+import styles from './FileDialog.module.css'
+import { canAsk, canRetry, download, type FileAction } from './FileRow'
+import { formatBytes } from './limits'
+import { progressOfFile } from './progress'
+import { useFileRecord } from './records'
+
+export interface FileDialogProps {
+  file: FileRecord
+  onAction: (action: FileAction, file: FileRecord) => void
+  onClose: () => void
+}
+
+export function FileDialog({ file: initial, onAction, onClose }: FileDialogProps) {
+  const file = useFileRecord(initial) ?? initial
+  const narrow = useMediaQuery(NARROW)
+  const [page, setPage] = useState<number | null>(null)
+  const readable = (file.page_count ?? 0) > 0
+  // Beside its facts there is room for a page from the start; on a phone it comes when it is chosen.
+  const shown = page ?? (narrow || !readable ? null : 1)
+  const viewer = shown !== null && (
+    <PageViewer fileId={file.id} fileName={file.name} page={shown} onPage={setPage} onClose={() => (narrow ? setPage(null) : onClose())} />
+  )
+  return (
+    <Dialog title={file.name} hideTitle variant={narrow ? 'sheet' : 'wide'} onClose={onClose}>
+      <div className={styles.dialog} data-narrow={narrow || undefined}>
+        {!(narrow && viewer) && (
+          <div className={styles.facts}>
+            <Facts file={file} onAction={onAction} closeButton={(narrow || !viewer) && <CloseButton onClose={onClose} />} />
+            {readable && <Pages file={file} current={shown} onPage={setPage} />}
+          </div>
+        )}
+        {viewer && <div className={styles.viewer}>{viewer}</div>}
+      </div>
+    </Dialog>
+  )
+}
+
+function CloseButton({ onClose }: { onClose: () => void }) {
+  return (
+    <IconButton label="Close" onClick={onClose}>
+      <IconClose />
+    </IconButton>
+  )
+}
+
+const SEARCHABLE = {
+  none: 'Not yet',
+  keyword: 'By keywords',
+  hybrid: 'By keywords and by meaning',
+} as const
+
+const SCANNERS = {
+  clamd: 'Checked by ClamAV',
+  signatures: 'Checked against a few known signatures; this server has no virus scanner',
+} as const
+
+function Facts({ file, onAction, closeButton }: { file: FileRecord; onAction: FileDialogProps['onAction']; closeButton: ReactNode }) {
+  const progress = progressOfFile(file)
+  return (
+    <>
+      <div className={styles.head}>
+        <FileBadge name={file.name} progress={progress} />
+        <div className={styles.names}>
+          <h2>{file.name}</h2>
+          <p data-tone={progress.tone} role="status">
+            {progress.tone === 'error' ? 'Could not be read' : progress.text}
+          </p>
+        </div>
+        {closeButton}
+      </div>
+      {progress.tone === 'error' && <Notice tone="danger">{progress.text}</Notice>}
+      <div className={styles.actions}>
+        {canAsk(file) && (
+          <Button size="s" variant="primary" icon={<IconAsk aria-hidden />} onClick={() => onAction('ask', file)}>
+            Ask about it
+          </Button>
+        )}
+        {canRetry(file) && (
+          <Button size="s" icon={<IconRetry aria-hidden />} onClick={() => onAction('retry', file)}>
+            Read again
+          </Button>
+        )}
+        <IconButton size="s" label="Download" onClick={() => download(file)}>
+          <IconDownload />
+        </IconButton>
+        <IconButton size="s" label="Delete" onClick={() => onAction('delete', file)}>
+          <IconDelete />
+        </IconButton>
+      </div>
+      <dl className={styles.table}>
+        <Fact name="Size">{formatBytes(file.size)}</Fact>
+        <Fact name="Added">{new Date(file.created_at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })}</Fact>
+        <Fact name="Searchable">{SEARCHABLE[file.searchable]}</Fact>
+        {file.scanner && <Fact name="Malware">{SCANNERS[file.scanner]}</Fact>}
+      </dl>
+    </>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: ReactNode }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}
+
+const PAGE_STATES = {
+  pending: 'not read yet',
+  ready: 'ready',
+  ocr: 'being read by OCR',
+  failed: 'could not be read',
+} as const
+
+function Pages({ file, current, onPage }: { file: FileRecord; current: number | null; onPage: (page: number) => void }) {
+  const { data } = useResource<Page<PageRecord>>(`file-pages:${file.id}`, () => request(`/api/files/${file.id}/pages`))
+  if (!data) return <Skeleton lines={[80, 80]} />
+  const scans = data.results.filter((page) => page.source === 'ocr').length
+  return (
+    <section className={styles.pages} aria-label="Pages">
+      <h3>
+        Pages <span>{scans > 0 ? `${scans} read by OCR` : ''}</span>
+      </h3>
+      <ol>
+        {data.results.map((page) => (
+          <li key={page.number}>
+            <button
+              type="button"
+              data-state={page.state}
+              data-source={page.source}
+              aria-current={page.number === current ? 'page' : undefined}
+              aria-label={`Page ${page.number}, ${PAGE_STATES[page.state]}${page.source === 'ocr' ? ', read by OCR' : ''}`}
+              title={`${PAGE_STATES[page.state]}${page.source === 'ocr' ? ' (OCR)' : ''}${page.error ? `: ${page.error.message}` : ''}`}
+              onClick={() => onPage(page.number)}
+            >
+              {page.number}
+            </button>
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}

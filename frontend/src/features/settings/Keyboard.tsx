@@ -1,0 +1,5 @@
+import { Shortcuts } from '@/shared/ui'
+
+export function Keyboard() {
+  return <Shortcuts />
+}
