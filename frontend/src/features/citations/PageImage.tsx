@@ -39,7 +39,10 @@ export function PageImage({ fileId, fileName, number, aspect, boxes, zoom, onMis
   const source = room > 0 ? `/api/files/${fileId}/pages/${number}/image?width=${widthFor(room * zoom)}` : ''
   const ready = loaded === `${fileId}/${number}`
   // The box stays when the page is turned, and with it the focus of whoever turns pages by keyboard.
-  useEffect(() => view.current?.scrollTo?.(0, 0), [fileId, number])
+  // Braces: newer browsers return a promise from scrolling, which is no clean-up.
+  useEffect(() => {
+    view.current?.scrollTo?.(0, 0)
+  }, [fileId, number])
   useEffect(() => {
     if (ready) mark.current?.scrollIntoView({ block: 'center', inline: 'nearest' })
   }, [ready, boxes])

@@ -53,7 +53,9 @@ function CitedFile({ citation, citationKey, citations, onSelect, onClose }: Cita
 
 function Sources({ citation, citations, onSelect }: Omit<CitationViewerProps, 'onClose'>) {
   const current = useRef<HTMLButtonElement>(null)
-  useEffect(() => current.current?.scrollIntoView({ block: 'nearest', inline: 'nearest' }), [citation.n])
+  useEffect(() => {
+    current.current?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [citation.n])
   if (citations.length < 2) return null
   return (
     <nav className={styles.sources} aria-label="Sources of this answer">
