@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
+
+from apps.accounts.public import Allowance
 
 
 class RunState(StrEnum):
@@ -55,6 +56,7 @@ class StartedRun:
     conversation_id: UUID
     answer_id: UUID
     created: bool = True
+    allowance: Allowance | None = None  # what is left of the actor's rate; None for a replay
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +86,11 @@ class Checkpoint:
     completion_tokens: int = 0
     seq: int = 0
     replica: str = ""
-    passages: tuple[dict[str, Any], ...] = ()
-    messages: tuple[ChatMessage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """Everything a runner needs to execute a run, read in the hop that claimed it."""
+    """A run as its claim returned it. `prompt` is empty when the conversation is the prompt."""
 
     id: UUID
     organization_id: UUID
@@ -105,12 +105,8 @@ class ClaimedRun:
     priority: int
     params: RunParams
     prompt: tuple[ChatMessage, ...]
-    turns: tuple[Turn, ...]
-    file_ids: tuple[UUID, ...]
     checkpoint: Checkpoint
     cancel_requested: bool
-    needs_title: bool
-    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """The only bridge from async code to the ORM.
 
 `await in_db(service, ...)` runs one synchronous operation on a database thread: one hop an operation,
-plain values out, never a QuerySet. Connections come from psycopg's pool and go back before the hop ends,
-so nothing holds one while it streams. Channels' own bridge is not used: its default serialises all the
-database work of a process.
+plain values out, never a QuerySet. The few threads keep a connection each, so a hop costs no handshake and
+nothing holds one while it streams. Channels' own bridge is not used: its default serialises all the database
+work of a process.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from django.db import connections
+from django.db import InterfaceError, OperationalError, connections
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="db")
+THREADS = 8
+_threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="db")
 
 
 def _call(function: Callable[[], T]) -> T:
     try:
         return function()
-    finally:
+    except (OperationalError, InterfaceError):
+        # The server went away: the next hop of this thread connects anew.
         connections.close_all()
+        raise
 
 
 async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:

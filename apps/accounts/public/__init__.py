@@ -4,8 +4,10 @@ from apps.accounts.public.identity import actor_of, actor_of_scope, origin_is_ou
 from apps.accounts.selectors import get_account, has_accounts
 from apps.accounts.services import check_rate, create_account, create_key, peek_rate, record_usage
 from apps.accounts.services.limits import Allowance
+from apps.accounts.services.usage import USAGE_OF_RUN
 
 __all__ = [
+    "USAGE_OF_RUN",
     "Allowance",
     "actor_of",
     "actor_of_scope",

@@ -22,3 +22,15 @@ def record_usage(usage: RunUsage) -> None:
         completion_tokens=usage.completion_tokens,
     )
     UsageEntry.objects.bulk_create([entry], ignore_conflicts=True)
+
+
+USAGE_OF_RUN = """
+    INSERT INTO accounts_usageentry (
+        id, organization_id, user_id, kind, subject_id, model, prompt_tokens, cached_tokens, completion_tokens,
+        created_at)
+    SELECT %(entry_id)s, organization_id, user_id, 'run', id, model, prompt_tokens, cached_tokens, completion_tokens,
+        now()
+    FROM run
+    ON CONFLICT DO NOTHING
+"""
+"""`record_usage` as a part of the statement that finishes a run, whose row is named `run`."""

@@ -91,7 +91,18 @@ async def chat_completions(exchange: Exchange, actor: Actor) -> None:
     if key and len(key) > KEY_MAX_CHARS:
         raise Invalid(f"Idempotency-Key is longer than {KEY_MAX_CHARS} characters.", param="Idempotency-Key")
     detached = exchange.header(b"x-parley-detach") == "true"
-    run, allowance = await in_db(_start, actor, request, key or None, exchange.id)
+    run = await in_db(
+        start_api_run,
+        actor,
+        model=request.model,
+        messages=chat_messages(request),
+        params=run_params(request),
+        idempotency_key=key or None,
+        request_id=exchange.id,
+    )
+    allowance = run.allowance
+    if allowance is None:
+        allowance = await in_db(peek_rate, actor, "run")
     call = _Call(exchange, actor, request, run, allowance, detached, began)
     reader = await relay().open(run.run_id, 0)
     exchange.on_disconnect(reader.stop)
@@ -104,18 +115,6 @@ async def chat_completions(exchange: Exchange, actor: Actor) -> None:
         relay().close(reader)
         if not reader.ended:
             await _leave(call)
-
-
-def _start(actor: Actor, request: ChatRequest, key: str | None, request_id: str) -> tuple[StartedRun, Allowance]:
-    run = start_api_run(
-        actor,
-        model=request.model,
-        messages=chat_messages(request),
-        params=run_params(request),
-        idempotency_key=key,
-        request_id=request_id,
-    )
-    return run, peek_rate(actor, "run")
 
 
 async def _leave(call: _Call) -> None:

@@ -3,7 +3,7 @@
 Keys of a run: `r:<id>:log` (a stream; an entry's id is its sequence number and its value a ready SSE frame),
 `r:<id>:fence` (the newest attempt) and `r:<id>:readers` (feeds of the web processes that have readers).
 One script call appends for all the runs of a runner's tick, and copies each frame to the feeds of its
-readers, so that a web process reads one stream whatever the number of its readers.
+readers, so that a web process pops one list whatever the number of its readers.
 
 The log is a cache of what readers have not seen yet. Postgres holds the truth; see `services.runs`.
 """
@@ -16,6 +16,7 @@ from apps.conversations.eventlog.log import (
     Append,
     AsyncLog,
     Entry,
+    alive_key,
     append_now,
     feed_key,
     lane_key,
@@ -32,6 +33,7 @@ __all__ = [
     "Append",
     "AsyncLog",
     "Entry",
+    "alive_key",
     "append_now",
     "encode_frame",
     "feed_key",

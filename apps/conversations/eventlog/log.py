@@ -12,7 +12,7 @@ import redis.asyncio
 from django.conf import settings
 
 MAX_ENTRIES = 20_000
-FEED_MAX_ENTRIES = 4_096
+FEED_MAX_ITEMS = 16_384
 
 
 def log_key(run_id: UUID) -> str:
@@ -27,11 +27,16 @@ def feed_key(web_id: str) -> str:
     return f"web:{web_id}:feed"
 
 
+def alive_key(web_id: str) -> str:
+    """Exists while the web process does; a feed whose reader is gone is not fed."""
+    return f"web:{web_id}:feed:alive"
+
+
 def lane_key(lane: str) -> str:
     return f"lane:{lane}"
 
 
-# ARGV: ttl, max entries, max feed entries, ttl after the end, then per entry: id, attempt, seq, frame, token ids,
+# ARGV: ttl, max entries, max feed items, ttl after the end, then per entry: id, attempt, seq, frame, token ids,
 # final ("1" or "0").
 # Returns, per run, 0 (appended), 1 (fenced out) or 2 (the log had been lost: nothing appended, fence set anew).
 _APPEND = """
@@ -61,7 +66,7 @@ for i = 5, #ARGV, 6 do
       for _, feed in ipairs(redis.call('SMEMBERS', base .. ':readers')) do
         local batch = feeds[feed]
         if not batch then batch = {}; feeds[feed] = batch end
-        batch[#batch+1] = id .. ':' .. seq
+        batch[#batch+1] = id
         batch[#batch+1] = frame
       end
       out[#out+1] = 0
@@ -69,8 +74,12 @@ for i = 5, #ARGV, 6 do
   end
 end
 for feed, batch in pairs(feeds) do
-  for at = 1, #batch, 2000 do
-    redis.call('XADD', feed, 'NOMKSTREAM', 'MAXLEN', '~', ARGV[3], '*', unpack(batch, at, math.min(at + 1999, #batch)))
+  if redis.call('EXISTS', feed .. ':alive') == 1 then
+    for at = 1, #batch, 2000 do
+      redis.call('RPUSH', feed, unpack(batch, at, math.min(at + 1999, #batch)))
+    end
+    redis.call('LTRIM', feed, -ARGV[3], -1)
+    redis.call('EXPIRE', feed, 60)
   end
 end
 return out
@@ -129,7 +138,7 @@ def _arguments(entries: Sequence[Append]) -> list[bytes | str | int]:
     arguments: list[bytes | str | int] = [
         settings.RUN_LOG_TTL_S,
         MAX_ENTRIES,
-        FEED_MAX_ENTRIES,
+        FEED_MAX_ITEMS,
         settings.RUN_LOG_LINGER_S,
     ]
     for entry in entries:

@@ -21,7 +21,16 @@ import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
 
-from apps.conversations.eventlog import AsyncLog, encode_frame, feed_key, frame_data, frame_seq, is_done, readers_key
+from apps.conversations.eventlog import (
+    AsyncLog,
+    alive_key,
+    encode_frame,
+    feed_key,
+    frame_data,
+    frame_seq,
+    is_done,
+    readers_key,
+)
 from apps.conversations.services import runs
 from apps.conversations.types import RunFrame
 from apps.core.db import in_db
@@ -33,6 +42,7 @@ MAX_BUFFERED_BYTES = 256 * 1024
 CATCH_UP = 1_000
 RETRY_S = 0.25
 FEED_TTL_S = 30
+POP_ITEMS = 2_048
 WATCH_S = 2.0
 SILENT_WATCHES = 2
 READERS_TTL_S = 3_600
@@ -129,13 +139,19 @@ class Reader:
     async def _ready(self) -> list[bytes]:
         if self.gap and not self._given:
             return await self._catch_up()
+        given = bool(self._given)
         frames = [*self._given, *self._buffer]
         self._given.clear()
         self._buffer.clear()
         self._bytes = 0
-        seq, fresh = self.seq, []
+        seq = self.seq
+        fresh: list[bytes] = []
         for frame in frames:
             number = frame_seq(frame)
+            if number > seq + 1 and not given:
+                # A frame is missing, or a new attempt has begun; the log knows which.
+                self.gap = True
+                return fresh or await self._catch_up()
             if number > seq:
                 seq = number
                 fresh.append(frame)
@@ -163,7 +179,6 @@ class Relay:
         self.readers: dict[str, list[Reader]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._goodbyes: set[asyncio.Task[None]] = set()
-        self._last: bytes = b"0-0"
         self._away = False
 
     def start(self) -> None:
@@ -176,7 +191,7 @@ class Relay:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
         with contextlib.suppress(redis.RedisError, OSError):
-            await self.valkey.delete(feed_key(self.id))
+            await self.valkey.delete(alive_key(self.id), feed_key(self.id))
         await self.valkey.aclose()
 
     async def open(self, run_id: UUID, after: int) -> Reader:
@@ -227,11 +242,7 @@ class Relay:
                 await asyncio.sleep(0.2)
 
     async def _make_feed(self) -> None:
-        feed = feed_key(self.id)
-        await self.valkey.delete(feed)
-        made: Any = await self.valkey.xadd(feed, {b"new": b""})
-        self._last = made
-        await self.valkey.expire(feed, FEED_TTL_S)
+        await self.valkey.set(alive_key(self.id), 1, ex=FEED_TTL_S)
         if self.readers:
             await self._register(list(self.readers))
         self._away = False
@@ -239,16 +250,14 @@ class Relay:
             reader.lose_place()
 
     async def _read_feed(self) -> None:
-        reply: Any = await self.valkey.xread({feed_key(self.id): self._last}, count=256, block=5_000)
-        for _, entries in reply or ():
-            for entry_id, fields in entries:
-                self._last = entry_id
-                for key, frame in fields.items():
-                    self._deliver(key[:32], frame)
-
-    def _deliver(self, key: bytes, frame: bytes) -> None:
-        for reader in self.readers.get(key.decode(), ()):
-            reader.push(frame)
+        """One blocking pop brings what every run said since the last: run id, frame, run id, frame, ..."""
+        reply: Any = await self.valkey.blmpop(5.0, 1, feed_key(self.id), direction="LEFT", count=POP_ITEMS)
+        if reply is None:
+            return
+        items = reply[1]
+        for at in range(0, len(items), 2):
+            for reader in self.readers.get(items[at].decode(), ()):
+                reader.push(items[at + 1])
 
     def _all(self) -> list[Reader]:
         return [reader for group in self.readers.values() for reader in group]
@@ -258,7 +267,7 @@ class Relay:
         while True:
             await asyncio.sleep(WATCH_S)
             with contextlib.suppress(redis.RedisError, OSError):
-                if not await self.valkey.expire(feed_key(self.id), FEED_TTL_S):
+                if not await self.valkey.expire(alive_key(self.id), FEED_TTL_S):
                     await self._make_feed()
             for reader in self._all():
                 reader.silent += 1

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apps.conversations.types import ClaimedRun, Turn
+from apps.conversations.types import ChatMessage as PromptMessage
+from apps.conversations.types import RunParams, Turn
 from apps.files.public import SearchResult, sources_block
 from inference.protocol import ChatMessage
 
@@ -52,15 +53,23 @@ def budget(context_length: int, wanted: int) -> tuple[int, int]:
     return context_length - output, output
 
 
-def build_context(run: ClaimedRun, *, found: SearchResult | None, context_length: int, max_output: int) -> Context:
-    """The prompt of a run. An API call's own messages are sent as they are."""
-    wanted = run.params.max_tokens or max_output
+def build_context(
+    params: RunParams,
+    prompt: Sequence[PromptMessage],
+    turns: Sequence[Turn],
+    *,
+    found: SearchResult | None,
+    context_length: int,
+    max_output: int,
+) -> Context:
+    """The prompt of a run: an API call's own messages as they are, else the branch that ends with the question."""
+    wanted = params.max_tokens or max_output
     prompt_budget, output = budget(context_length, wanted)
-    if run.prompt:
-        sent = tuple(ChatMessage(m.role, m.content) for m in run.prompt)
+    if prompt:
+        sent = tuple(ChatMessage(m.role, m.content) for m in prompt)
         used = sum(estimate_tokens(m.content) + MESSAGE_OVERHEAD for m in sent)
-        return Context(sent, min(wanted, max(MIN_OUTPUT, context_length - used)), None)
-    *history, question = run.turns
+        return Context(sent, max(MIN_OUTPUT, min(wanted, context_length - used)), None)
+    *history, question = turns
     with_sources = found is not None and bool(found.hits)
     system = ChatMessage("system", SYSTEM_WITH_SOURCES if with_sources else SYSTEM)
     left = prompt_budget - estimate_tokens(system.content) - 2 * MESSAGE_OVERHEAD

@@ -26,7 +26,7 @@ from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.writer import TAKEOVER_JUMP, FencedOut, RunWriter
 from apps.conversations.services import runs
 from apps.conversations.services.admission import measure_run
-from apps.conversations.types import ClaimedRun, RunResult, RunState
+from apps.conversations.types import ClaimedRun, RunResult, RunState, Turn
 from apps.core.db import in_db
 from apps.files.public import SearchResult, cite, search_passages
 from inference.client import Lease, ReplicaPool, WaitState
@@ -74,6 +74,7 @@ class Execution:
         self.replica = run.checkpoint.replica
         self.model: ModelInfo | None = None
         self.reconstructed: list[Mapping[str, Any]] = []
+        self.turns: tuple[Turn, ...] = ()
         self.found: SearchResult | None = None
         self.saved: asyncio.Task[bool] | None = None
         self.avoid: list[str] = []
@@ -205,14 +206,13 @@ class Execution:
 
     async def _context(self, model: ModelInfo) -> Context:
         run = self.claimed
-        if run.file_ids:
-            actor = Actor(user_id=run.user_id, organization_id=run.organization_id)
-            self.found = await in_db(
-                search_passages, actor, file_ids=run.file_ids, query=run.turns[-1].text, limit=settings.RUN_PASSAGES
-            )
-            self.writer.emit(passages_event(self.found), sticky=True)
+        if run.question_id is not None:
+            self.turns = await in_db(runs.load_turns, run.conversation_id, run.question_id)
+            await self._search()
         context = build_context(
-            run,
+            run.params,
+            run.prompt,
+            self.turns,
             found=self.found,
             context_length=model.context_length or 2_048,
             max_output=settings.RUN_MAX_OUTPUT_TOKENS,
@@ -222,6 +222,17 @@ class Execution:
                 in_db(runs.save_context, run.id, run.attempt, context=context.view(), model=model.id, replica="")
             )
         return context
+
+    async def _search(self) -> None:
+        """Passages for the question from the files of its branch."""
+        file_ids = tuple(dict.fromkeys(id for turn in self.turns for id in turn.file_ids))
+        if file_ids:
+            actor = Actor(user_id=self.claimed.user_id, organization_id=self.claimed.organization_id)
+            query = self.turns[-1].text
+            self.found = await in_db(
+                search_passages, actor, file_ids=file_ids, query=query, limit=settings.RUN_PASSAGES
+            )
+            self.writer.emit(passages_event(self.found), sticky=True)
 
     async def _stream(self, context: Context) -> RunResult:
         request_tokens = context.max_tokens + sum(len(m.content) // 3 for m in context.messages)

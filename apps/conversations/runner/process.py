@@ -143,8 +143,8 @@ class RunnerProcess:
         finally:
             if self.executions.get(claimed.id) is execution:
                 del self.executions[claimed.id]
-        if claimed.needs_title and execution.writer.text_length and not self.stopping.is_set():
-            await make_title(self.pool, claimed, execution.writer.text)
+        if len(execution.turns) == 1 and execution.writer.text_length and not self.stopping.is_set():
+            await make_title(self.pool, claimed, execution.turns[0].text, execution.writer.text)
 
     async def _renew(self) -> None:
         assert self.id is not None

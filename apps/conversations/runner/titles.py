@@ -24,9 +24,9 @@ _ASK = "Write a title of at most six words for this conversation. Answer with th
 _FILLER = re.compile(r"^(title|conversation|topic|sure|here)\b", re.IGNORECASE)
 
 
-async def make_title(pool: ReplicaPool, run: ClaimedRun, answer: str) -> None:
+async def make_title(pool: ReplicaPool, run: ClaimedRun, question: str, answer: str) -> None:
     """Ask the model for a title and keep it when it is one. Failures are only logged."""
-    excerpt = f"Question: {run.turns[-1].text[:400]}\nAnswer: {answer[:400]}"
+    excerpt = f"Question: {question[:400]}\nAnswer: {answer[:400]}"
     request = GenerationRequest(
         request_id=f"{run.id.hex}-title",
         model=run.model,

@@ -10,17 +10,19 @@ import os
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import redis
 from django.db import connection, transaction
 from django.utils import timezone
+from psycopg.types.json import Jsonb
 
-from apps.accounts.public import record_usage
-from apps.accounts.types import Actor, RunUsage
+from apps.accounts.public import USAGE_OF_RUN
+from apps.accounts.types import Actor
 from apps.conversations.access import access_run
 from apps.conversations.eventlog import Append, append_now, encode_frame
-from apps.conversations.models import Conversation, Message, Run, Runner
+from apps.conversations.models import Conversation, Run, Runner
 from apps.conversations.selectors import View, answer_view, run_view
 from apps.conversations.services.conversations import announce, branch_path
 from apps.conversations.services.handoff import hint_cancel
@@ -35,6 +37,7 @@ from apps.conversations.types import (
     RunState,
     Turn,
 )
+from apps.core.ids import new_id
 from apps.core.notify import notify_user
 from apps.core.valkey import valkey
 
@@ -59,6 +62,36 @@ _CLAIM = f"""
             'state', 'running', 'at', now(), 'attempt', attempt + 1, 'by', %(by)s::text)
     WHERE id = ANY(%(ids)s) AND {_OWNERLESS}
     RETURNING *
+"""  # noqa: S608 - constants
+
+
+_MESSAGE_COLUMNS = (
+    "id", "conversation_id", "parent_id", "seq", "role", "text", "status", "run_id", "model", "citations", "error",
+    "created_at", "finished_at",
+)  # fmt: skip
+_FINISH = f"""
+    WITH run AS (
+        UPDATE conversations_run SET
+            state = %(state)s, finished_at = now(), finish_reason = %(reason)s, seq = %(seq)s, error = %(error)s,
+            partial_text = '', token_ids = '{{}}', prompt_token_ids = '{{}}', reconstructed = %(reconstructed)s,
+            model = COALESCE(NULLIF(%(model)s, ''), model), replica = COALESCE(NULLIF(%(replica)s, ''), replica),
+            prompt_tokens = %(prompt_tokens)s, cached_tokens = %(cached_tokens)s,
+            completion_tokens = %(completion_tokens)s, ttft_ms = %(ttft_ms)s,
+            transitions = transitions || jsonb_build_object(
+                'state', %(state)s::text, 'at', now(), 'attempt', %(attempt)s::int, 'by', %(by)s::text)
+        WHERE id = %(id)s AND attempt = %(attempt)s AND state IN ('queued', 'running', 'waiting_approval')
+        RETURNING *
+    ), message AS (
+        UPDATE conversations_message m SET
+            text = %(text)s, status = %(state)s, model = run.model, citations = %(citations)s, error = %(error)s,
+            finished_at = now()
+        FROM run WHERE m.conversation_id = run.conversation_id AND m.id = run.answer_id
+        RETURNING m.*
+    ), entry AS (
+        {USAGE_OF_RUN}
+    )
+    SELECT run.user_id, run.question_id, {", ".join(f"message.{name}" for name in _MESSAGE_COLUMNS)}
+    FROM run, message
 """  # noqa: S608 - constants
 
 
@@ -126,14 +159,11 @@ def claim_runs(runner_id: UUID, run_ids: Sequence[UUID]) -> tuple[ClaimedRun, ..
     """Take the runs that are still free, each under a new attempt, with all that is needed to execute them."""
     if not run_ids:
         return ()
-    with transaction.atomic():
-        rows = Run.objects.raw(_CLAIM, {"owner": runner_id, "by": str(runner_id), "ids": list(run_ids)})
-        return tuple(_claimed(run) for run in rows)
+    rows = Run.objects.raw(_CLAIM, {"owner": runner_id, "by": str(runner_id), "ids": list(run_ids)})
+    return tuple(_claimed(run) for run in rows)
 
 
 def _claimed(run: Run) -> ClaimedRun:
-    turns = _turns(run)
-    context = run.context or {}
     return ClaimedRun(
         id=run.id,
         organization_id=run.organization_id,
@@ -148,8 +178,6 @@ def _claimed(run: Run) -> ClaimedRun:
         priority=run.priority,
         params=RunParams(**{**run.params, "stop": tuple(run.params.get("stop", ()))}),
         prompt=tuple(ChatMessage(**message) for message in run.prompt or ()),
-        turns=turns,
-        file_ids=tuple(dict.fromkeys(id for turn in turns for id in turn.file_ids)),
         checkpoint=Checkpoint(
             text=run.partial_text,
             token_ids=tuple(run.token_ids),
@@ -157,19 +185,14 @@ def _claimed(run: Run) -> ClaimedRun:
             completion_tokens=run.completion_tokens,
             seq=run.seq,
             replica=run.replica,
-            passages=tuple(context.get("passages", ())),
-            messages=tuple(ChatMessage(**message) for message in context.get("messages", ())),
         ),
         cancel_requested=run.cancel_requested_at is not None,
-        needs_title=bool(run.question_id) and len(turns) == 1,
-        created_at=run.created_at,
     )
 
 
-def _turns(run: Run) -> tuple[Turn, ...]:
-    if run.prompt is not None:
-        return ()
-    path = branch_path(run.conversation_id, run.question_id, limit=MAX_TURNS)
+def load_turns(conversation_id: UUID, question_id: UUID) -> tuple[Turn, ...]:
+    """The branch that ends with a question, oldest first."""
+    path = branch_path(conversation_id, question_id, limit=MAX_TURNS)
     return tuple(Turn("user" if m.role == "user" else "assistant", m.text, tuple(m.file_ids)) for m in path)
 
 
@@ -214,51 +237,50 @@ def _array(values: Sequence[int]) -> str:
 
 
 def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> View | None:
-    """Final message, usage entry and state in one transaction; the `done` event, or None when fenced out."""
-    now = timezone.now()
-    with transaction.atomic():
-        run = Run.objects.select_for_update().filter(id=run_id, attempt=attempt, state__in=ACTIVE).first()
-        if run is None:
-            return None
-        run.transitions = [
-            *run.transitions,
-            {"state": result.state, "at": now.isoformat(), "attempt": attempt, "by": by},
-        ]
-        run.state, run.finished_at, run.finish_reason = result.state, now, result.finish_reason or ""
-        run.partial_text, run.token_ids, run.prompt_token_ids = "", [], []
-        run.seq, run.error, run.reconstructed = result.seq, result.error, list(result.reconstructed)
-        run.model, run.replica = result.model or run.model, result.replica or run.replica
-        run.prompt_tokens, run.cached_tokens = result.prompt_tokens, result.cached_tokens
-        run.completion_tokens, run.ttft_ms = result.completion_tokens, result.ttft_ms
-        run.save(
-            update_fields=[
-                "transitions", "state", "finished_at", "finish_reason", "partial_text", "token_ids",
-                "prompt_token_ids", "seq", "error", "reconstructed", "model", "replica", "prompt_tokens",
-                "cached_tokens", "completion_tokens", "ttft_ms",
-            ]
-        )  # fmt: skip
-        Message.objects.filter(conversation_id=run.conversation_id, id=run.answer_id).update(
-            text=result.text,
-            status=result.state,
-            model=run.model,
-            citations=list(result.citations),
-            error=result.error,
-            finished_at=now,
-        )
-        record_usage(
-            RunUsage(
-                organization_id=run.organization_id,
-                user_id=run.user_id,
-                run_id=run.id,
-                model=run.model,
-                prompt_tokens=result.prompt_tokens,
-                cached_tokens=result.cached_tokens,
-                completion_tokens=result.completion_tokens,
-            )
-        )
-        if run.question_id is not None:
-            notify_user(run.user_id, {"type": "run", "run": run_view(run)})
-    return done_event(run)
+    """Final message, usage entry and state in one statement; the `done` event, or None when fenced out."""
+    values: dict[str, Any] = {
+        "id": run_id,
+        "attempt": attempt,
+        "state": result.state.value,
+        "by": by,
+        "reason": result.finish_reason or "",
+        "seq": result.seq,
+        "error": None if result.error is None else Jsonb(result.error),
+        "reconstructed": Jsonb(list(result.reconstructed)),
+        "model": result.model,
+        "replica": result.replica,
+        "prompt_tokens": result.prompt_tokens,
+        "cached_tokens": result.cached_tokens,
+        "completion_tokens": result.completion_tokens,
+        "ttft_ms": result.ttft_ms,
+        "text": result.text,
+        "citations": Jsonb(list(result.citations)),
+        "entry_id": new_id(),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_FINISH, values)
+        row = cursor.fetchone()
+    if row is None:
+        return None
+    message = dict(zip(_MESSAGE_COLUMNS, row[2:], strict=True))
+    if row[1] is not None:
+        notify_user(row[0], {"type": "run", "run": {"id": run_id, "state": result.state, **_ids(message)}})
+    return {
+        "type": "done",
+        "state": result.state,
+        "finish_reason": result.finish_reason,
+        "usage": {
+            "prompt_tokens": result.prompt_tokens,
+            "cached_tokens": result.cached_tokens,
+            "completion_tokens": result.completion_tokens,
+        },
+        "message": {**message, "files": []},
+        "error": result.error,
+    }
+
+
+def _ids(message: View) -> View:
+    return {"conversation_id": message["conversation_id"], "answer_id": message["id"]}
 
 
 def done_event(run: Run) -> View:
