@@ -91,7 +91,9 @@ async def run_iter(port: int, requests: list[GenerationRequest]) -> int:
 async def run_tick(port: int, requests: list[GenerationRequest]) -> int:
     engine = make_engine(port)
     streams = [engine.generate(r) for r in requests]
-    total = sum(d.tokens for d in await asyncio.gather(*(anext(s) for s in streams)))
+    firsts = await asyncio.gather(*(anext(s) for s in streams))
+    total = sum(d.tokens for d in firsts)
+    streams = [s for s, d in zip(streams, firsts, strict=True) if d.finish_reason is None]
     while streams:
         await asyncio.sleep(TICK_S)
         going = []
