@@ -29,11 +29,9 @@ from apps.conversations import access as conversation_access
 from apps.conversations.models import Conversation, Message, Run
 from apps.conversations.realtime import relay
 from apps.core.ids import new_id
-from apps.core.valkey import valkey
 from apps.files.models import File, Page
-from inference.protocol import ReplicaInfo, ReplicaState
-from inference.registry import REPLICAS_KEY, ModelCard, Record, encode_record, stamp
 from tests.factories.accounts import make_actor, make_colleague, make_key, make_user
+from tests.factories.inference import publish_replica
 
 pytestmark = pytest.mark.django_db(transaction=True)
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -216,13 +214,6 @@ def own(user: User) -> World:
     return world
 
 
-def publish_a_model() -> None:
-    """As a supervisor would, so that a run can be accepted."""
-    info = ReplicaInfo("r1", "fake", "http://127.0.0.1:9", "fake", ReplicaState.READY, slots=100)
-    record = Record(stamp(info, lasting_s=120), ModelCard("fake", "Fake", context_length=4096))
-    valkey().hset(REPLICAS_KEY, "r1", encode_record(record))
-
-
 def session_of(user: User) -> dict[str, str]:
     client = Client()
     client.force_login(user, backend="allauth.account.auth_backends.AuthenticationBackend")
@@ -253,7 +244,7 @@ def cast() -> Iterator[Cast]:
         "owner by key": key_of(owner),
         "owner": session_of(owner),
     }
-    publish_a_model()
+    publish_replica()
     yield Cast(own(owner), headers, own(stranger).conversation_id)
     forget_all()
 
@@ -337,8 +328,8 @@ async def check(cast: Cast, http: httpx.AsyncClient, method: str, path: str) -> 
         leaked = [id for id in world.ids if id.encode() in got[2]]
         assert not leaked, f"{caller} was told {leaked}"
 
+    unknown = await ask(http, cast.headers["owner"], method, nothing.fill(path), body)
     if case.kind == "owned":
-        unknown = await ask(http, cast.headers["owner"], method, nothing.fill(path), body)
         assert unknown[0] == 404, unknown
     if case.by_key is not None or method != "delete":
         status, _, content = await ask(http, cast.headers["owner by key"], method, world.fill(path), body)
