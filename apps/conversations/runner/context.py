@@ -7,12 +7,12 @@ so that prefix caches work; sources stand beside the question they belong to.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from apps.conversations.types import ChatMessage as PromptMessage
 from apps.conversations.types import RunParams, Turn
-from apps.files.public import SearchResult, sources_block
+from apps.files.public import SearchResult, fit_sources
 from inference.protocol import ChatMessage
 
 SYSTEM = "You are a helpful assistant. Answer plainly and briefly. Say so when you do not know."
@@ -28,16 +28,17 @@ MIN_OUTPUT = 64
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The prompt as sent. `view` is what the run's details show."""
+    """The prompt as sent. `given` holds just the passages that are in it: what the answer may cite."""
 
     messages: tuple[ChatMessage, ...]
     max_tokens: int
-    found: SearchResult | None
+    given: SearchResult | None
 
     def view(self) -> dict[str, Any]:
+        """What the run's details show."""
         body: dict[str, Any] = {"messages": [{"role": m.role, "content": m.content} for m in self.messages]}
-        if self.found is not None:
-            body |= passages_event(self.found)
+        if self.given is not None:
+            body |= passages_event(self.given)
             del body["type"]
         return body
 
@@ -75,11 +76,24 @@ def build_context(
     left = prompt_budget - estimate_tokens(system.content) - 2 * MESSAGE_OVERHEAD
     asked = _clip(question.text, int(left * 0.7))
     left -= estimate_tokens(asked)
-    if with_sources and found is not None:
-        block = sources_block(found.hits, max_tokens=max(0, int(left * 0.8)))
-        left -= estimate_tokens(block)
-        asked = f"{block}\n\nQuestion: {asked}"
+    if found is not None:
+        sources = fit_sources(found.hits, max_tokens=max(0, int(left * 0.8)))
+        found = replace(found, hits=sources.hits)
+        left -= estimate_tokens(sources.block)
+        asked = f"{sources.block}\n\nQuestion: {asked}" if sources.block else asked
+        asked += _unready_note(found)
     return Context((system, *_recent(history, left), ChatMessage("user", asked)), output, found)
+
+
+def _unready_note(found: SearchResult) -> str:
+    """Tells the model, in a sentence, which pages it could not be given."""
+    notes = []
+    for file in found.unready:
+        missing = len(file.pages_pending) + len(file.pages_failed)
+        if missing or not found.hits:
+            what = f"{missing} pages" if missing else "all pages"
+            notes.append(f"{what} of {file.file_name}")
+    return f"\n\n(Not readable yet: {', '.join(notes[:5])}.)" if notes else ""
 
 
 def _recent(history: Sequence[Turn], tokens: int) -> list[ChatMessage]:

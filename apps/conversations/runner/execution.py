@@ -217,6 +217,9 @@ class Execution:
             context_length=model.context_length or 2_048,
             max_output=settings.RUN_MAX_OUTPUT_TOKENS,
         )
+        self.found = context.given
+        if self.found is not None:
+            self.writer.emit(passages_event(self.found), sticky=True)
         if not run.prompt:
             self.saved = asyncio.create_task(
                 in_db(runs.save_context, run.id, run.attempt, context=context.view(), model=model.id, replica="")
@@ -232,7 +235,6 @@ class Execution:
             self.found = await in_db(
                 search_passages, actor, file_ids=file_ids, query=query, limit=settings.RUN_PASSAGES
             )
-            self.writer.emit(passages_event(self.found), sticky=True)
 
     async def _stream(self, context: Context) -> RunResult:
         request_tokens = context.max_tokens + sum(len(m.content) // 3 for m in context.messages)
