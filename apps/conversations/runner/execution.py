@@ -10,9 +10,10 @@ import hashlib
 import hmac
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from itertools import count
+from typing import Any, TypeVar
 
 import orjson
 import structlog
@@ -43,10 +44,10 @@ from inference.protocol import (
 )
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 MAX_TRIES = 6
 FIRST_BACKOFF_S = 0.1
 MODEL_POLL_S = 1.0
-FINISH_TRIES = 60
 FINAL_FLUSHES = 5
 
 
@@ -58,6 +59,34 @@ def cache_salt(organization_id: object) -> str:
 def backoff(first: float, attempt: int) -> float:
     """Exponential with jitter, five seconds at the most."""
     return min(5.0, first * 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries
+
+
+def explain(error: Exception) -> tuple[str, str, float | None]:
+    """Code, sentence and wait in seconds for a person, of whatever ended a run."""
+    match error:
+        case TimeoutError():
+            return "deadline", f"The answer took longer than {settings.RUN_DEADLINE_S} s and was stopped.", None
+        case NoReplica():
+            return "no_replica", "No replica of this model is running. Try again later.", error.eta_s or 15
+        case Overloaded() | EngineOverloaded():
+            return "overloaded", f"The model is too busy: {error.reason}.", error.retry_after_s or 5
+        case EngineRejected():
+            return "rejected", f"The model refused the request: {error.message[:300]}", None
+        case EngineFailed() | EngineUnavailable():
+            return "replica_failed", "The model stopped answering. What it wrote is kept; try again.", 2
+        case _:
+            return "internal", "Something went wrong on our side. Try again.", None
+
+
+async def until_db(operation: Callable[[], Awaitable[T]]) -> T:
+    """Run a database operation, waiting out a server that is away. The run's deadline bounds the wait."""
+    for attempt in count():
+        try:
+            return await operation()
+        except (OperationalError, InterfaceError) as error:
+            log.warning("database.away", error=type(error).__name__, attempt=attempt)
+            await asyncio.sleep(backoff(FIRST_BACKOFF_S, min(attempt, 6)))
+    raise AssertionError("unreachable")
 
 
 class Execution:
@@ -94,10 +123,6 @@ class Execution:
                     await self._end(await self._answer())
             except FencedOut:
                 log.info("run.fenced_out")
-            except Exception:
-                # The edge of a run: a bug ends this run with an error and leaves the others alone.
-                log.exception("run.crashed")
-                await self._end(self._failed("internal", "Something went wrong on our side. Try again."))
             finally:
                 self.flusher.remove(self.writer)
 
@@ -150,18 +175,10 @@ class Execution:
                 raise
             asyncio.current_task().uncancel()  # type: ignore[union-attr]
             return self._result(RunState.CANCELLED, "cancelled")
-        except TimeoutError:
-            return self._failed("deadline", f"The answer took longer than {settings.RUN_DEADLINE_S} s and was stopped.")
-        except NoReplica as error:
-            return self._failed(
-                "no_replica", "No replica of this model is running. Try again later.", error.eta_s or 15
-            )
-        except (Overloaded, EngineOverloaded) as error:
-            return self._failed("overloaded", f"The model is too busy: {error.reason}.", error.retry_after_s or 5)
-        except EngineRejected as error:
-            return self._failed("rejected", f"The model refused the request: {error.message[:300]}")
-        except (EngineFailed, EngineUnavailable):
-            return self._failed("replica_failed", "The model stopped answering. What it wrote is kept; try again.", 2)
+        except FencedOut:
+            raise
+        except Exception as error:  # noqa: BLE001 - the edge of a run: it ends, the others go on
+            return self._failed(error)
         finally:
             self.task = None
 
@@ -206,8 +223,8 @@ class Execution:
 
     async def _context(self, model: ModelInfo) -> Context:
         run = self.claimed
-        if run.question_id is not None:
-            self.turns = await in_db(runs.load_turns, run.conversation_id, run.question_id)
+        if (question_id := run.question_id) is not None:
+            self.turns = await until_db(lambda: in_db(runs.load_turns, run.conversation_id, question_id))
             await self._search()
         context = build_context(
             run.params,
@@ -232,8 +249,8 @@ class Execution:
         if file_ids:
             actor = Actor(user_id=self.claimed.user_id, organization_id=self.claimed.organization_id)
             query = self.turns[-1].text
-            self.found = await in_db(
-                search_passages, actor, file_ids=file_ids, query=query, limit=settings.RUN_PASSAGES
+            self.found = await until_db(
+                lambda: in_db(search_passages, actor, file_ids=file_ids, query=query, limit=settings.RUN_PASSAGES)
             )
 
     async def _stream(self, context: Context) -> RunResult:
@@ -311,12 +328,14 @@ class Execution:
             reconstructed=tuple(self.reconstructed),
         )
 
-    def _failed(self, code: str, message: str, retry_after_s: float | None = None) -> RunResult:
+    def _failed(self, error: Exception) -> RunResult:
         """A run that broke off keeps its text and is incomplete; one that wrote nothing failed."""
-        error = {"code": code, "message": message, "retry_after_s": retry_after_s}
+        code, message, retry_after_s = explain(error)
         state = RunState.INCOMPLETE if self.writer.text_length else RunState.FAILED
-        log.warning("run.failed", code=code, written=self.writer.text_length)
-        return self._result(state, None, error)
+        log.warning(
+            "run.failed", code=code, written=self.writer.text_length, exc_info=error if code == "internal" else None
+        )
+        return self._result(state, None, {"code": code, "message": message, "retry_after_s": retry_after_s})
 
     async def _end(self, result: RunResult) -> None:
         """Final rows first, then the terminal event. Waits out a database that is away: the text is in memory."""
@@ -337,11 +356,9 @@ class Execution:
 
     async def _finish(self, result: RunResult) -> dict[str, Any] | None:
         run = self.claimed
-        for attempt in range(FINISH_TRIES):
-            try:
-                numbered = replace(result, seq=self.writer.next_seq())
-                return await in_db(runs.finish_run, run.id, run.attempt, numbered, by=self.runner)
-            except (OperationalError, InterfaceError) as error:
-                log.warning("database.away", error=type(error).__name__, attempt=attempt)
-                await asyncio.sleep(backoff(FIRST_BACKOFF_S, attempt))
-        return None
+
+        async def finish() -> dict[str, Any] | None:
+            numbered = replace(result, seq=self.writer.next_seq())
+            return await in_db(runs.finish_run, run.id, run.attempt, numbered, by=self.runner)
+
+        return await until_db(finish)

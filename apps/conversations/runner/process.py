@@ -42,6 +42,7 @@ class RunnerProcess:
         self.pool = ReplicaPool(settings.REDIS_URL, replica_urls=settings.REPLICA_URLS)
         self.flusher = Flusher(self.log)
         self.executions: dict[UUID, Execution] = {}
+        self.claiming: set[UUID] = set()
         self.tasks: set[asyncio.Task[None]] = set()
         self.stopping = asyncio.Event()
         self.id: UUID | None = None
@@ -125,9 +126,19 @@ class RunnerProcess:
                 await self._claim([UUID(hex=raw.decode()) for raw in popped[1]])
 
     async def _claim(self, ids: Sequence[UUID]) -> None:
+        """Claim what this runner does not hold already; a run it was fenced out of counts as not held."""
         assert self.id is not None
-        for claimed in await in_db(runs.claim_runs, self.id, ids):
-            self._start(claimed)
+        free = {id for id in ids if id not in self.claiming and not self._holds(id)}
+        self.claiming |= free
+        try:
+            for claimed in await in_db(runs.claim_runs, self.id, list(free)):
+                self._start(claimed)
+        finally:
+            self.claiming -= free
+
+    def _holds(self, id: UUID) -> bool:
+        execution = self.executions.get(id)
+        return execution is not None and not execution.writer.fenced
 
     def _start(self, claimed: ClaimedRun) -> None:
         execution = Execution(claimed, runner=str(self.id), pool=self.pool, event_log=self.log, flusher=self.flusher)
@@ -153,14 +164,11 @@ class RunnerProcess:
     async def _sweep(self) -> None:
         """Runs whose hint was lost, runs of dead runners, and cancellations whose note was missed."""
         assert self.id is not None
-        work = await in_db(runs.find_work, self.id, min(CLAIM_BATCH, max(0, self.room)))
+        mine = [*self.executions, *self.claiming]
+        work = await in_db(runs.find_work, self.id, mine=mine, limit=min(CLAIM_BATCH, max(0, self.room)))
         for id in work.cancelled:
             self._cancel(id)
-        await self._claim([id for id in work.claimable if id not in self.executions or self._is_lost(id)])
-
-    def _is_lost(self, id: UUID) -> bool:
-        """Our own lease lapsed and the run is offered again: only a newer attempt may go on with it."""
-        return self.executions[id].writer.fenced
+        await self._claim(work.claimable)
 
     def _cancel(self, id: UUID) -> None:
         execution = self.executions.get(id)

@@ -49,18 +49,20 @@ _OWNERLESS = """
     (state = 'queued' OR (state = 'running' AND NOT EXISTS (
         SELECT 1 FROM conversations_runner o WHERE o.id = conversations_run.owner_id AND o.lease_until > now())))
 """
-_FIND = (
-    "SELECT id FROM conversations_run WHERE state IN ('queued', 'running') AND "  # noqa: S608 - constants
-    + _OWNERLESS
-    + "AND (state = 'running' OR created_at < now() - %s * interval '1 second') ORDER BY created_at LIMIT %s"
-)
+# `mine`: runs this runner claimed although it does not execute them, since the claim's answer was lost.
+_FIND = f"""
+    SELECT id FROM conversations_run
+    WHERE (state = 'queued' AND created_at < now() - %(stale)s * interval '1 second')
+        OR (state = 'running' AND ({_OWNERLESS} OR (owner_id = %(runner)s AND NOT id = ANY(%(mine)s))))
+    ORDER BY created_at LIMIT %(limit)s
+"""  # noqa: S608 - constants
 _CLAIM = f"""
     UPDATE conversations_run SET
         state = 'running', owner_id = %(owner)s, attempt = attempt + 1,
         started_at = COALESCE(started_at, now()),
         transitions = transitions || jsonb_build_object(
             'state', 'running', 'at', now(), 'attempt', attempt + 1, 'by', %(by)s::text)
-    WHERE id = ANY(%(ids)s) AND {_OWNERLESS}
+    WHERE id = ANY(%(ids)s) AND ({_OWNERLESS} OR (state = 'running' AND owner_id = %(owner)s))
     RETURNING *
 """  # noqa: S608 - constants
 
@@ -135,10 +137,10 @@ def release_runner(runner_id: UUID) -> None:
     Runner.objects.filter(id=runner_id).delete()
 
 
-def find_work(runner_id: UUID, limit: int) -> Work:
-    """Runs that wait although their hint is gone, runs of dead runners, and own runs to cancel."""
+def find_work(runner_id: UUID, *, mine: Sequence[UUID], limit: int) -> Work:
+    """Runs that wait although their hint is gone, runs that nobody executes, and own runs to cancel."""
     with connection.cursor() as cursor:
-        cursor.execute(_FIND, [STALE_HINT_S, max(0, limit)])
+        cursor.execute(_FIND, {"stale": STALE_HINT_S, "runner": runner_id, "mine": list(mine), "limit": limit})
         claimable = tuple(row[0] for row in cursor.fetchall())
         cursor.execute(
             "SELECT id FROM conversations_run"
@@ -156,7 +158,7 @@ def forget_dead_runners() -> int:
 
 
 def claim_runs(runner_id: UUID, run_ids: Sequence[UUID]) -> tuple[ClaimedRun, ...]:
-    """Take the runs that are still free, each under a new attempt, with all that is needed to execute them."""
+    """Take the runs that are free, each under a new attempt. Do not name runs that this runner executes."""
     if not run_ids:
         return ()
     rows = Run.objects.raw(_CLAIM, {"owner": runner_id, "by": str(runner_id), "ids": list(run_ids)})
