@@ -132,13 +132,22 @@ class PdfPage:
         self._y -= max(LEADING, size * 1.2)
 
 
-def digital_pdf(pages: int, *, seed: int = 1, facts: Sequence[Fact] = (), password: str | None = None) -> bytes:
-    """A report of about 400 words a page: sections, paragraphs, lists and tables, like office programs make."""
+def digital_pdf(
+    pages: int, *, seed: int = 1, facts: Sequence[Fact] = (), password: str | None = None, full: bool = True
+) -> bytes:
+    """A report of about 450 words a page: sections, paragraphs, lists and tables, like office programs make.
+
+    With `full` unset each page has two sentences only, for tests that care about pages and not about their text.
+    """
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=A4, encrypt=StandardEncryption(password) if password else None)
     canvas.setTitle("River survey")
     for number in range(1, pages + 1):
-        _report_page(canvas, number, seed, [fact.sentence for fact in facts if fact.page == number])
+        own = [fact.sentence for fact in facts if fact.page == number]
+        if full:
+            _report_page(canvas, number, seed, own)
+        else:
+            PdfPage(canvas, number, "Notes").paragraph(" ".join([*own, *sentences(2, seed * 1_009 + number)]))
         canvas.showPage()
     canvas.save()
     return buffer.getvalue()
@@ -159,6 +168,10 @@ def _report_page(canvas: Canvas, number: int, seed: int, own: Sequence[str]) -> 
         page.table([["Station", "Depth", "Flow", "Unit"], *rows])
     while page.room > 90:
         page.paragraph(" ".join(next(text) for _ in range(4)))
+
+
+def short_pdf(pages: int, *, seed: int = 1) -> bytes:
+    return digital_pdf(pages, seed=seed, full=False)
 
 
 def mixed_pdf(pages: int = 12, *, scanned: Sequence[int] = SCANNED, facts: Sequence[Fact] = FACTS) -> bytes:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from uuid import UUID
 
@@ -34,11 +33,12 @@ OUTSIDE = (Retryable, StorageUnavailable, OperationalError, InterfaceError, OSEr
 """Failures that say nothing about the file."""
 
 
-@dataclass(frozen=True, slots=True)
 class Wait(Exception):
     """Not a failure: look again in `seconds`."""
 
-    seconds: float
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds)
+        self.seconds = seconds
 
 
 def limits() -> Limits:
