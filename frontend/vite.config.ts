@@ -31,6 +31,7 @@ export default defineConfig(({ command, mode }) => ({
   test: {
     environment: 'jsdom',
     include: ['src/**/*.test.{ts,tsx}'],
+    testTimeout: 30_000, // generous: machines under load are slow, and no test waits for time to pass
     setupFiles: ['./src/test-setup.ts'],
     css: { modules: { classNameStrategy: 'non-scoped' } },
   },

@@ -1,10 +1,11 @@
 /**
  * Development only: a Vite plugin that speaks the server's contract from memory, so that pages can be seen alone.
  * Words in a question steer it: "queue", "fail", "overload", "reconstruct", "long", "slow", "cite", "table", "code", "empty".
- * PARLEY_MOCK=signed-out | setup | loading | many (comma list) sets the scene.
+ * PARLEY_MOCK=signed-out | setup | open | limited | loading | many | files (comma list) sets the scene.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Plugin } from 'vite'
+import type { Duplex } from 'node:stream'
+import type { Plugin, PreviewServer, ViteDevServer } from 'vite'
 import { handleConversations } from './mock/conversations.ts'
 import { handleFiles } from './mock/files.ts'
 import { Problem, readBody, sendJson, sendProblem, type Request } from './mock/http.ts'
@@ -13,6 +14,8 @@ import { handleSite } from './mock/site.ts'
 import { acceptSocket } from './mock/socket.ts'
 import { createState } from './mock/state.ts'
 
+const POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 const PATHS = /^\/(api|_allauth|storage)\//
 
 export function mockBackend(): Plugin {
@@ -42,16 +45,26 @@ export function mockBackend(): Plugin {
     throw new Problem(404, 'not_found', 'There is nothing at this address.')
   }
 
+  function serve(server: ViteDevServer | PreviewServer): void {
+    server.middlewares.use((request, response, next) => {
+      if (!PATHS.test(request.url ?? '')) return next()
+      handle(request, response).catch((error: unknown) => sendProblem(response, error))
+    })
+    server.httpServer?.on('upgrade', (request: IncomingMessage, socket: Duplex) => {
+      if (request.url?.startsWith('/ws/notifications')) acceptSocket(state, request, socket)
+    })
+  }
+
   return {
     name: 'parley-mock-backend',
-    configureServer(server) {
-      server.middlewares.use((request, response, next) => {
-        if (!PATHS.test(request.url ?? '')) return next()
-        handle(request, response).catch((error: unknown) => sendProblem(response, error))
+    configureServer: serve,
+    configurePreviewServer(server) {
+      // The built page must live under the policy that the server sends; the development server injects scripts.
+      server.middlewares.use((_request, response, next) => {
+        response.setHeader('Content-Security-Policy', POLICY)
+        next()
       })
-      server.httpServer?.on('upgrade', (request, socket) => {
-        if (request.url?.startsWith('/ws/notifications')) acceptSocket(state, request, socket)
-      })
+      serve(server)
     },
   }
 }

@@ -8,10 +8,36 @@ const PART = 8_388_608
 const KINDS: Record<string, FileKind> = { pdf: 'pdf', docx: 'docx', txt: 'text', md: 'markdown', png: 'image', jpg: 'image', jpeg: 'image' }
 const missing = () => new Problem(404, 'not_found', 'This file does not exist, or it was deleted.')
 
+/** Files in every state, so that the list and the details can be seen. */
+function seed(state: State): void {
+  const add = (name: string, size: number, kind: FileKind, change: Partial<FileRecord>, entries: Partial<PageRecord>[] = []) => {
+    const file = { ...record(name, size, kind), stage: null, ...change }
+    const all = entries.map((entry, index) => ({ ...page(index + 1), state: 'ready' as const, source: 'digital' as const, ...entry }))
+    state.files.set(file.id, { file, pages: all, parts: new Map(), texts: [] })
+  }
+  const scan = { source: 'ocr' } as const
+  const twelve: Partial<PageRecord>[] = Array.from({ length: 12 }, (_, index) => (index > 7 ? scan : {}))
+  add('Hall survey 1998.pdf', 2_140_000, 'pdf', { state: 'ready', page_count: 12, pages_ready: 12, searchable: 'hybrid', created_at: now(3600) }, twelve)
+  add('Letters of the surveyor, transcribed and annotated for the county archive (second edition).pdf', 18_400_000, 'pdf', { state: 'processing', stage: 'ocr', page_count: 12, pages_ready: 8, searchable: 'keyword', created_at: now(5400) }, [
+    ...twelve.slice(0, 8),
+    { state: 'ocr', source: null },
+    ...Array.from({ length: 3 }, () => ({ state: 'pending', source: null }) as const),
+  ])
+  add('Minutes 2023.docx', 84_000, 'docx', { state: 'ready', page_count: 2, pages_ready: 2, searchable: 'hybrid', created_at: now(90_000) }, [noImage, noImage])
+  const faint = { state: 'failed', source: null, error: { code: 'ocr', message: 'The scan is too faint.' } } as const
+  add('Ledger 1904 (scan).pdf', 44_000_000, 'pdf', { state: 'partial', page_count: 6, pages_ready: 4, pages_failed: [2, 5], searchable: 'keyword', created_at: now(200_000) }, [scan, faint, scan, scan, faint, scan])
+  add('Contract-encrypted.pdf', 310_000, 'pdf', { state: 'failed', error: { code: 'encrypted', message: 'The file is protected with a password. Remove the protection and upload it again.' }, created_at: now(400_000) })
+  add('notes.md', 3_100, 'markdown', { state: 'ready', page_count: 1, pages_ready: 1, searchable: 'hybrid', created_at: now(40_000_000) }, [noImage])
+  add('whiteboard.jpg', 3_900_000, 'image', { state: 'ready', page_count: 1, pages_ready: 1, searchable: 'hybrid', created_at: now(41_000_000) }, [scan])
+}
+
+const noImage = { width: null, height: null } as const
+
 export function handleFiles(state: State, request: Request): Answer | null | undefined {
   const [, root, kind, fileId, part, number, image] = request.path.split('/')
   if (root === 'storage') return putPart(state, request)
   if (root !== 'api' || kind !== 'files') return undefined
+  if (state.scene.has('files') && state.files.size === 0) seed(state)
   if (!fileId) return request.method === 'POST' ? create(state, request) : ok({ results: [...state.files.values()].map((item) => item.file), next: null })
   const item = state.files.get(fileId) ?? (fileId === 'demo-file' ? demo(state) : undefined)
   if (!item) throw missing()

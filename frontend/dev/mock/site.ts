@@ -22,8 +22,9 @@ const site = (state: State) => ({
   name: 'Parley',
   version: '0.1.0',
   setup_needed: state.setupNeeded,
-  signup: 'first',
-  needs_https: false,
+  signup: state.scene.has('open') ? 'open' : 'first',
+  needs_https: state.scene.has('open'),
+  mail: state.scene.has('open'),
 })
 
 const me = (state: State) => ({
@@ -51,6 +52,7 @@ function session(state: State, { method, path, json }: Request): Answer {
     return { status: state.signedIn ? 200 : 401, body: state.signedIn ? signedIn : anonymous }
   }
   if (path.endsWith('/auth/login')) {
+    if (state.scene.has('limited')) throw new Problem(429, 'rate_limited', 'Too many attempts.', { retry_after_s: 42 })
     const wrong = 'The email address and/or password you specified are not correct.'
     if (json['password'] === 'wrong') return refuse('password', 'email_password_mismatch', wrong)
     state.signedIn = true

@@ -35,6 +35,9 @@ export interface RequestOptions {
   timeoutMs?: number
 }
 
+/** Sent on the window when the server says that the session is over. */
+export const SIGNED_OUT = 'parley:signed-out'
+
 const DEFAULT_TIMEOUT_MS = 30_000
 
 export function csrfToken(): string {
@@ -64,7 +67,12 @@ export async function request<T>(path: string, options: RequestOptions = {}): Pr
     if (signal?.aborted && isAbort(error)) throw error
     throw new NetworkError('The server did not answer. Check your connection.')
   }
-  if (!response.ok) throw await toApiError(response)
+  if (!response.ok) {
+    const error = await toApiError(response)
+    // Not every 401: allauth answers one to a sign-out that worked.
+    if (error.code === 'not_authenticated') window.dispatchEvent(new Event(SIGNED_OUT))
+    throw error
+  }
   if (response.status === 204) return undefined as T
   try {
     return (await response.json()) as T

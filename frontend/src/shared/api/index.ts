@@ -1,5 +1,5 @@
 export * from './types'
-export { ApiError, NetworkError, csrfToken, describeError, request, toApiError } from './client'
+export { ApiError, NetworkError, SIGNED_OUT, csrfToken, describeError, request, toApiError } from './client'
 export type { RequestOptions } from './client'
 export { clearResources, invalidate, patchResource, useResource } from './resource'
 export type { Resource } from './resource'

@@ -1,0 +1,142 @@
+/** One answer: running, finished or failed. Only this component renders again while its text grows. */
+import { memo, useCallback } from 'react'
+import { CopyButton, Markdown } from '@/shared/markdown'
+import { Button, IconButton, Menu, Notice } from '@/shared/ui'
+import { IconBranch, IconError, IconInfo, IconMore, IconRetry } from '@/shared/ui/icons'
+import type { Citation, Message, RunError } from '@/shared/api'
+import type { RunNotice } from '@/stream'
+import { BranchSwitcher } from './BranchSwitcher'
+import styles from './Message.module.css'
+import { RunStatus } from './RunStatus'
+import { isFinal } from './thread'
+import { useLiveRun } from './useLiveRun'
+
+export interface AssistantMessageProps {
+  message: Message
+  siblings: readonly string[]
+  modelName: string | null
+  /** The last answer keeps its actions in sight. */
+  last: boolean
+  /** Another answer is on its way in this branch: this one cannot be repeated now. */
+  busy: boolean
+  onCite: (citation: Citation, all: readonly Citation[]) => void
+  onRegenerate: (message: Message) => void
+  onSelect: (messageId: string) => void
+  onBranch: (message: Message) => void
+}
+
+export const AssistantMessage = memo(function AssistantMessage(props: AssistantMessageProps) {
+  const { message, last, onCite } = props
+  const running = !isFinal(message)
+  const live = useLiveRun(running ? message.run_id : null)
+  const view = live?.view
+  // Until the stream has caught up, the stored part is better than nothing.
+  const text = running ? view?.text || message.text : message.text
+  const citations = running ? (view?.citations ?? message.citations) : message.citations
+  const cite = useCallback((citation: Citation) => onCite(citation, citations), [onCite, citations])
+  const over = !running || view?.ended === true
+  const error = message.error ?? (view?.ended ? view.error : null)
+  return (
+    <article className={styles.assistant} aria-label="Answer" aria-busy={!over} data-last={last || undefined}>
+      {text !== '' && (
+        <div className={styles.answer}>
+          <Markdown text={text} streaming={!over} citations={citations} onCite={cite} />
+        </div>
+      )}
+      {!over && <RunStatus message={message} live={live} started={text !== ''} />}
+      {over && <Outcome {...props} error={error} text={text} />}
+      {view && <Notices notices={view.notices} />}
+      {over && <Footer {...props} text={text} />}
+    </article>
+  )
+})
+
+function Outcome({ message, error, text, busy, onRegenerate }: AssistantMessageProps & { error: RunError | null; text: string }) {
+  const again = (
+    <Button size="s" icon={<IconRetry aria-hidden />} disabled={busy} onClick={() => onRegenerate(message)}>
+      Try again
+    </Button>
+  )
+  switch (message.status) {
+    case 'failed':
+      return (
+        <Notice tone="danger" icon={<IconError aria-hidden />} actions={again}>
+          {error?.message ?? 'The answer could not be finished.'}
+          {text !== '' && ' What was written so far is kept.'}
+        </Notice>
+      )
+    case 'cancelled':
+      return <p className={styles.aside}>{text === '' ? 'Stopped before it began.' : 'You stopped this answer.'}</p>
+    case 'incomplete':
+      return <p className={styles.aside}>The answer reached its length limit and ends here.</p>
+    default:
+      return text === '' && message.status === 'completed' ? (
+        <Notice actions={again}>The model gave an empty answer. Another wording may help.</Notice>
+      ) : null
+  }
+}
+
+function Notices({ notices }: { notices: readonly RunNotice[] }) {
+  return notices.map((notice, index) => (
+    // oxlint-disable-next-line react/no-array-index-key -- notices are only ever appended
+    <p key={index} className={styles.aside}>
+      <IconInfo aria-hidden />
+      <span>{noticeText(notice)}</span>
+    </p>
+  ))
+}
+
+function noticeText(notice: RunNotice): string {
+  switch (notice.kind) {
+    case 'reconstructed':
+      return 'A replica was lost while writing. The answer was continued on another replica.'
+    case 'keyword_only':
+      return 'Files were searched by keywords only. Search by meaning is not ready yet.'
+    case 'unready':
+      return notice.files.map(unreadyText).join(' ')
+    default:
+      return ''
+  }
+}
+
+function unreadyText({ file_name: name, pages_pending: pending, pages_failed: failed }: { file_name: string; pages_pending: number[]; pages_failed: number[] }): string {
+  const parts = []
+  if (pending.length > 0) parts.push(`${pageRange(pending)} of ${name} ${pending.length > 1 ? 'were' : 'was'} not read yet`)
+  if (failed.length > 0) parts.push(`${pageRange(failed)} of ${name} could not be read`)
+  const sentence = `${parts.join('; ')}.`
+  return sentence.charAt(0).toUpperCase() + sentence.slice(1)
+}
+
+/** [7, 8, 9, 12] -> "pages 7–9, 12" */
+export function pageRange(pages: readonly number[]): string {
+  const ranges: [number, number][] = []
+  for (const page of pages.toSorted((a, b) => a - b)) {
+    const last = ranges.at(-1)
+    if (last && page <= last[1] + 1) last[1] = page
+    else ranges.push([page, page])
+  }
+  const words = ranges.map(([from, to]) => (from === to ? String(from) : `${from}–${to}`)).join(', ')
+  return `${pages.length > 1 ? 'pages' : 'page'} ${words}`
+}
+
+function Footer({ message, siblings, modelName, text, busy, onRegenerate, onSelect, onBranch }: AssistantMessageProps & { text: string }) {
+  return (
+    <footer className={styles.actions}>
+      <BranchSwitcher id={message.id} siblings={siblings} what="answer" onSelect={onSelect} />
+      {text !== '' && <CopyButton label="Copy answer" text={() => text} />}
+      <IconButton size="s" label="Answer again" onClick={() => onRegenerate(message)} disabled={busy}>
+        <IconRetry />
+      </IconButton>
+      <Menu
+        label="More for this answer"
+        renderTrigger={(trigger) => (
+          <IconButton size="s" label="More" {...trigger}>
+            <IconMore />
+          </IconButton>
+        )}
+        items={[{ key: 'branch', label: 'Branch into a new conversation', icon: <IconBranch />, onSelect: () => onBranch(message) }]}
+      />
+      {modelName && <span className={styles.model}>{modelName}</span>}
+    </footer>
+  )
+}

@@ -1,0 +1,5 @@
+export { ChatPage } from './ChatPage'
+export { dropOldDrafts, forgetDrafts, readDraft, writeDraft } from './drafts'
+export { clearOutbox, isLocalId, outbox } from './outbox'
+export { startChatSync } from './service'
+export { forgetThreads } from './threads'

@@ -1,0 +1,5 @@
+export { UNTITLED, renameConversation, titleOf } from './actions'
+export { conversationMenu } from './ConversationRow'
+export { Sidebar } from './Sidebar'
+export type { SidebarApi } from './Sidebar'
+export { conversationList, forgetConversations, refreshConversations } from './store'
