@@ -79,7 +79,7 @@ class Keeper:
             signal_group(process.pid, signal.SIGKILL)
         if self._task is not None:
             with contextlib.suppress(asyncio.CancelledError, TimeoutError):
-                await asyncio.wait_for(self._task, 2)
+                await asyncio.wait_for(self._task, 3)
         self._enter("stopped")
 
     async def _keep(self) -> None:
@@ -123,9 +123,10 @@ class Keeper:
         finally:
             probing.cancel()
         # Children of the process may hold its output open; what it said itself has arrived by then.
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(reading), 0.5)
+        await asyncio.wait({reading}, timeout=0.5)
         signal_group(process.pid, signal.SIGKILL)
+        await asyncio.wait({reading}, timeout=1)
+        reading.cancel()
         return code
 
     async def _await_probe(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -56,13 +57,21 @@ def holder(port: int) -> str:
     if not inodes:
         return ""
     for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            links = {os.readlink(fd) for fd in (entry / "fd").iterdir()}
-        except OSError:
-            continue
-        if links & inodes:
+        if _open_files(entry) & inodes:
             return f"{(entry / 'comm').read_text().strip()} (process {entry.name})"
     return ""
+
+
+def _open_files(process: Path) -> set[str]:
+    links = set()
+    try:
+        for name in os.listdir(process / "fd"):
+            # A file may be closed while we look.
+            with contextlib.suppress(FileNotFoundError):
+                links.add(os.readlink(process / "fd" / name))
+    except OSError:
+        return set()
+    return links
 
 
 def _listening_inodes(port: int) -> set[str]:

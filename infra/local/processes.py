@@ -30,7 +30,7 @@ class Identity:
 
     @property
     def alive(self) -> bool:
-        return start_time(self.pid) == self.started
+        return bool(self.started) and start_time(self.pid) == self.started
 
 
 @dataclass(frozen=True)
