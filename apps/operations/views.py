@@ -14,8 +14,6 @@ from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_safe
 
-from apps.core.errors import PermissionDenied
-from apps.core.http import error_response
 from apps.core.valkey import valkey
 from inference.client import read_models, read_records
 from inference.registry import Record
@@ -26,7 +24,7 @@ CONSOLE = "/admin/"
 def sign_in(request: HttpRequest) -> HttpResponse:
     """The console has no sign-in of its own: the app's, with its limits, serves both."""
     if request.user.is_authenticated:
-        return error_response(request, PermissionDenied("The console is for operators. Sign in as one."))
+        return render(request, "operations/not_an_operator.html", status=403)
     wanted = request.GET.get("next", CONSOLE)
     if not url_has_allowed_host_and_scheme(wanted, allowed_hosts=None):
         wanted = CONSOLE

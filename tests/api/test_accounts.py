@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 from django.utils import timezone
@@ -68,6 +70,17 @@ def test_sign_up_closes_after_the_first_account(client: Client, settings: Any) -
     session = Client().get(f"{AUTH}/session")
     assert session.status_code == 401
     assert "signup" not in {flow["id"] for flow in session.json()["data"]["flows"]}
+
+
+def test_closed_sign_up_does_not_tell_who_has_an_account(settings: Any) -> None:
+    settings.SIGNUP_POLICY = "first"
+    make_user(email="ada@example.org")
+    taken, free = (
+        post(Client(), f"{AUTH}/signup", {"email": email, "password": PASSWORD})
+        for email in ("ada@example.org", "bob@example.org")
+    )
+    assert taken.status_code == free.status_code == 403
+    assert taken.content == free.content
 
 
 @pytest.mark.parametrize(
@@ -143,6 +156,23 @@ def test_a_password_cannot_be_reset_by_mail_without_mail(client: Client) -> None
     assert known.status_code == unknown.status_code == 409
     assert known.content == unknown.content
     assert "operator" in known.json()["errors"][0]["message"]
+
+
+def test_a_password_is_reset_by_mail(client: Client, settings: Any) -> None:
+    settings.MAIL_CONFIGURED = True
+    user = make_user(email="ada@example.org")
+    old_session = signed_in(user)
+    assert post(client, f"{AUTH}/password/request", {"email": "Ada@example.org"}).status_code == 200
+    key = re.findall(r"/reset-password/(\S+)", str(mail.outbox[0].body))[0]
+
+    answer = post(client, f"{AUTH}/password/reset", {"key": key, "password": "another-passphrase-8"})
+    again = post(client, f"{AUTH}/password/reset", {"key": key, "password": "yet-another-one-99"})
+
+    assert answer.status_code == 401, "reset, and not signed in by it"
+    user.refresh_from_db()
+    assert user.check_password("another-passphrase-8")
+    assert again.status_code == 400
+    assert old_session.get("/api/me").status_code == 401, "a new password ends the old sessions"
 
 
 def test_a_write_by_session_needs_the_csrf_token() -> None:

@@ -16,6 +16,7 @@ from apps.accounts.selectors import signup_is_open
 from apps.accounts.services.signup import SIGNUP_CLOSED, create_account
 from apps.core.errors import AppError, Conflict
 
+_MADE = "parley.account_made"
 _NO_MAIL = "This server sends no mail. Ask its operator to set a new password for you."
 
 
@@ -25,14 +26,30 @@ def _refusal(status: int, code: str, message: str, param: str | None = None) -> 
     return ImmediateHttpResponse(JsonResponse({"status": status, "errors": [error]}, status=status))
 
 
+def _is_attempt(request: HttpRequest | None) -> bool:
+    """Whether this request wants an account and has not been given one."""
+    if request is None or _MADE in request.META:
+        return False
+    return request.method == "POST" and request.path.endswith("/auth/signup")
+
+
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """allauth asks this also to list what is possible; only an attempt to sign up gets the explanation."""
         if signup_is_open():
             return True
-        if request.method == "POST" and request.path.endswith("/auth/signup"):
+        if _is_attempt(request):
             raise _refusal(HTTPStatus.FORBIDDEN, "signup_closed", SIGNUP_CLOSED)
         return False
+
+    def clean_email(self, email: str) -> str:
+        """Refuse while sign-up is closed before anything tells whether the address has an account.
+
+        While it is open that cannot be hidden without mail to verify addresses with; the limits slow probing down.
+        """
+        if _is_attempt(self.request):
+            self.is_open_for_signup(self.request)
+        return str(super().clean_email(email))
 
     def new_user(self, request: HttpRequest) -> User:
         return User()
@@ -41,11 +58,13 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         """Make the account through the service, which decides under a lock what the check above only guessed."""
         data = form.cleaned_data
         try:
-            return create_account(email=data["email"], password=data["password"], into=user)
+            made = create_account(email=data["email"], password=data["password"], into=user)
         except Conflict as error:
             raise _refusal(HTTPStatus.BAD_REQUEST, "email_taken", error.message, "email") from error
         except AppError as error:
             raise _refusal(error.status, error.code, error.message) from error
+        request.META[_MADE] = True
+        return made
 
     def logout(self, request: HttpRequest) -> None:
         session_key = request.session.session_key
