@@ -164,7 +164,7 @@ function ZoomButtons({ zoom, onStep, onFit }: { zoom: number; onStep: (direction
       <IconButton size="s" label="Zoom in" shortcut="+" disabled={zoom >= 4} onClick={() => onStep(1)}>
         <IconZoomIn />
       </IconButton>
-      <IconButton size="s" label="Fit the width" shortcut="0" disabled={zoom === 1} onClick={onFit}>
+      <IconButton size="s" className={styles.fit} label="Fit the width" shortcut="0" disabled={zoom === 1} onClick={onFit}>
         <IconFitWidth />
       </IconButton>
     </>
@@ -188,7 +188,6 @@ function PageNumber({ page, count, onPage }: { page: number; count: number; onPa
       <input
         aria-label={`Page, of ${count}`}
         inputMode="numeric"
-        size={Math.max(2, String(count).length)}
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
         onFocus={(event) => event.target.select()}

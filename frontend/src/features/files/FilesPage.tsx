@@ -12,7 +12,7 @@ import { FileRow, type FileAction } from './FileRow'
 import styles from './FilesPage.module.css'
 import { files, loadFiles, putRecord } from './records'
 import { UploadRow } from './UploadRow'
-import { addUpload, restoreUploads, uploads } from './uploads'
+import { addUpload, uploads } from './uploads'
 
 export interface FilesPageProps {
   /** The line above the page, from the shell. */
@@ -29,7 +29,6 @@ export default function FilesPage({ header, onAsk }: FilesPageProps) {
   const input = useRef<HTMLInputElement>(null)
   const found = useFound(list ?? NONE, useDeferredValue(query))
   const unfinished = useUnfinished()
-  useEffect(() => restoreUploads(), [])
 
   const add = (chosen: readonly File[]) => {
     for (const file of chosen) addUpload(file)

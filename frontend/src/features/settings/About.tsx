@@ -21,50 +21,54 @@ export function About({ me, site }: SettingsPageProps) {
           <dd>{location.host}</dd>
         </div>
       </dl>
-      <h3>Models</h3>
-      {demo && (
-        <Notice tone="warn">
-          Answers come from a small demonstration model: it shows that everything works, but it knows little and errs often.
-          {me.user.is_operator
-            ? ' Name a better one in the model manifest (inference/manifest.yaml): any model of the Hugging Face hub, or a folder on this machine.'
-            : ' The operator of this server can set up a better one.'}
-        </Notice>
-      )}
-      {error !== null && error !== undefined && !data && <Notice tone="danger">{describeError(error)}</Notice>}
-      {!data && !error && <Skeleton lines={[70]} />}
-      <ul className={styles.models}>
-        {data?.results.map((model) => (
-          <li key={model.id}>
-            <span className={styles.state} data-state={model.state}>
-              {STATES[model.state]}
-            </span>
-            <div>
-              <span className={styles.keyName}>{model.name}</span>
-              <span>
-                {model.context_length.toLocaleString()} tokens of context; {replicas(model)}
+      <div className={styles.group}>
+        <h3>Models</h3>
+        {demo && (
+          <Notice tone="warn">
+            Answers come from a small demonstration model: it shows that everything works, but it knows little and errs often.
+            {me.user.is_operator
+              ? ' Name a better one in the model manifest (inference/manifest.yaml): any model of the Hugging Face hub, or a folder on this machine.'
+              : ' The operator of this server can set up a better one.'}
+          </Notice>
+        )}
+        {error !== null && error !== undefined && !data && <Notice tone="danger">{describeError(error)}</Notice>}
+        {!data && !error && <Skeleton lines={[70]} />}
+        <ul className={styles.models}>
+          {data?.results.map((model) => (
+            <li key={model.id}>
+              <span className={styles.state} data-state={model.state}>
+                {STATES[model.state]}
               </span>
-              {model.note && <span>{model.note}</span>}
-            </div>
-          </li>
-        ))}
-      </ul>
-      <h3>More</h3>
-      <ul className={styles.links}>
-        <li>
-          <a href="/api/docs">
-            API documentation
-            <IconExternal aria-hidden />
-          </a>
-        </li>
-        {me.user.is_operator && (
+              <div>
+                <span className={styles.keyName}>{model.name}</span>
+                <span>
+                  {model.context_length.toLocaleString()} tokens of context; {replicas(model)}
+                </span>
+                {model.note && <span>{model.note}</span>}
+              </div>
+            </li>
+          ))}
+        </ul>
+      </div>
+      <div className={styles.group}>
+        <h3>More</h3>
+        <ul className={styles.links}>
           <li>
-            <a href="/admin/">
-              Administration
+            <a href="/api/docs">
+              API documentation
               <IconExternal aria-hidden />
             </a>
           </li>
-        )}
-      </ul>
+          {me.user.is_operator && (
+            <li>
+              <a href="/admin/">
+                Administration
+                <IconExternal aria-hidden />
+              </a>
+            </li>
+          )}
+        </ul>
+      </div>
     </>
   )
 }

@@ -57,7 +57,7 @@ function Password() {
     <div className={styles.row}>
       <div>
         <h3>Password</h3>
-        <p>Other sessions stay signed in for as long as they are used.</p>
+        <p>Changing it signs you out everywhere else.</p>
       </div>
       <Button onClick={() => setOpen(true)}>Change password</Button>
     </div>

@@ -32,17 +32,19 @@ export default function SettingsPage(props: SettingsPageProps) {
   const { section } = props
   const { key, label, Content } = SECTIONS.find((item) => item.key === section) ?? SECTIONS[0]!
   const title = useRef<HTMLHeadingElement>(null)
+  const nav = useRef<HTMLElement>(null)
   const first = useRef(true)
   useEffect(() => {
     // Another section was opened from the list: what is read next is its heading.
-    if (!first.current) title.current?.focus()
+    if (!first.current) title.current?.focus({ preventScroll: true })
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' })
     first.current = false
   }, [key])
   return (
     <div className={styles.page}>
       <div className={styles.content}>
         <h1 className={styles.title}>Settings</h1>
-        <nav className={styles.nav} aria-label="Settings">
+        <nav ref={nav} className={styles.nav} aria-label="Settings">
           {SECTIONS.map((item) => (
             <Link key={item.key} href={item.key ? `/settings/${item.key}` : '/settings'} aria-current={item.key === key ? 'page' : undefined}>
               {item.label}
