@@ -92,6 +92,10 @@ class Services:
         return self._postgres
 
     @property
+    def postgres_pid(self) -> int:
+        return self._running["postgres"].pid
+
+    @property
     def valkey(self) -> Valkey:
         if "valkey" not in self._running:
             self._running["valkey"] = self.start_valkey(self._valkey)

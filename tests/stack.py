@@ -92,6 +92,8 @@ class Stack:
     replicas: int = 1
     # Arguments to the scripted replicas, such as ("--itl", "10").
     replica_options: Sequence[str] = ()
+    # Answers that the apps give one replica at once; None leaves their default.
+    slots: int | None = None
     # True: the real engine under its supervisor instead of scripted replicas.
     engine: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -155,7 +157,8 @@ class Stack:
             weights = Layout(REPOSITORY, REPOSITORY / ".parley").state / "weights"
             weights.mkdir(parents=True, exist_ok=True)
             (state / "weights").symlink_to(weights)
-        replicas = ",".join(f"{MODEL}={self.replica_url(n)}" for n in self._numbers(self.replicas))
+        room = f"?slots={self.slots}" if self.slots else ""
+        replicas = ",".join(f"{MODEL}={self.replica_url(n)}{room}" for n in self._numbers(self.replicas))
         own = {
             "DATABASE_URL": self.services.database_url(self.name),
             "REDIS_URL": self.valkey.url(),
@@ -186,6 +189,21 @@ class Stack:
         """Make an account if there is none with this address; returns a new key for it."""
         printed = self.manage("bootstrap", "--email", email, "--password", password, "--api-key")
         return printed.strip().splitlines()[-1]
+
+    def launch(
+        self, name: str, arguments: Sequence[str], ready: Callable[[Program], bool], **environment: str
+    ) -> Program:
+        """Start one more Python process under a name of its own, and wait until it serves."""
+        program = self._program(name, arguments, ready)
+        program.environment = {**program.environment, **environment}
+        self._begin([program])
+        return program
+
+    def pid(self, name: str) -> int:
+        if name == "valkey":
+            assert self._valkey_child is not None
+            return self._valkey_child.pid
+        return self._child(name).pid
 
     # Doing things to processes
 
