@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 
 LONGEST_FILE = 400
@@ -21,7 +22,7 @@ class Module:
     path: PurePosixPath
     text: str
 
-    @property
+    @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.text)
 
