@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,8 @@ from apps.files.extraction.types import Limits, Reason
 
 ROOT = Path(__file__).resolve().parents[3]
 _BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from apps.files.extraction.__main__ import main; main()"
+COMMAND = (sys.executable, "-I", "-c", _BOOT, str(ROOT))
+"""Runs `python -m apps.files.extraction` without the environment, the user's packages or the working folder."""
 _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "PATH": os.defpath,
@@ -64,11 +66,13 @@ def readable_paths() -> tuple[str, ...]:
 class Child:
     """A running child. Use as a context manager: leaving it kills whatever is left and removes its folder."""
 
-    def __init__(self, job: Mapping[str, Any], limits: Limits, *, source: int | None = None) -> None:
+    def __init__(
+        self, job: Mapping[str, Any], limits: Limits, *, source: int | None = None, command: Sequence[str] = COMMAND
+    ) -> None:
         self._limits = limits
         self._buffer = bytearray()
         self._received = 0
-        self._waited = 0.0
+        self.waited_s = 0.0
         self._ended = False
         self._scratch = tempfile.mkdtemp(prefix="parley-read-")
         full = {
@@ -82,7 +86,7 @@ class Child:
         }
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-c", _BOOT, str(ROOT), json.dumps(full)],
+                [*command, json.dumps(full)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -125,10 +129,10 @@ class Child:
 
     def _fill(self, wait_s: float) -> bool:
         """Read once more; False at the end. Raises ChildLost when time or output is used up."""
-        wait_s = min(wait_s, self._limits.wall_s - self._waited)
+        wait_s = min(wait_s, self._limits.wall_s - self.waited_s)
         started = time.monotonic()
         ready, _, _ = select.select([self._pipe], [], [], max(wait_s, 0.0))
-        self._waited += time.monotonic() - started
+        self.waited_s += time.monotonic() - started
         if not ready:
             self._end(grace_s=0.0)
             raise ChildLost(Reason.TIMED_OUT)

@@ -33,7 +33,10 @@ def size(source: int, *, max_pixels: int) -> tuple[int, int]:
     """Width and height as displayed. Raises ExtractionFailed."""
     picture = _open(source, max_pixels)
     width, height = picture.size
-    turned = picture.getexif().get(_ORIENTATION) in _TURNED
+    try:
+        turned = picture.getexif().get(_ORIENTATION) in _TURNED
+    except (OSError, ValueError, SyntaxError, EOFError):  # behind pixels that are not all there
+        turned = False
     return (height, width) if turned else (width, height)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from apps.files.extraction.child import Child, ChildLost
+from apps.files.extraction.child import COMMAND, Child, ChildLost
 from apps.files.extraction.sandbox import NETWORKS, SandboxReport
 from apps.files.extraction.types import Document, ExtractionFailed, Kind, Limits, PageRecord, Reason
 
@@ -60,10 +60,14 @@ class _Reading:
     on_page: OnPage
     on_start: OnStart | None
     next: int
+    command: Sequence[str]
     document: Document | None = None
     at: int = 0
     headings: list[list[Any]] = field(default_factory=list)
     poisoned: dict[int, Reason] = field(default_factory=dict)
+    restarts: int = 0
+    timeouts: int = 0
+    spent_s: float = 0.0
 
     @property
     def done(self) -> bool:
@@ -102,19 +106,39 @@ class _Reading:
 
     def read_on(self) -> None:
         """Let one child read from `next` on. Raises ChildLost when it does not reach the end."""
-        with Child(self._job(), self.limits, source=self.source) as child:
-            while True:
-                message = receive(child, OPEN_S if self.document is None else self.limits.page_s)
-                if message.document is not None:
-                    self._accept_document(message.document)
-                elif message.page is not None:
-                    self._accept_page(message.page)
-                elif message.at is not None:
-                    self.at = message.at
-                elif message.end and self.done:
-                    return
-                else:
-                    raise ChildLost(Reason.CRASHED)
+        os.lseek(self.source, 0, os.SEEK_SET)  # the offset is shared with the children before
+        limits = replace(self.limits, wall_s=self.limits.wall_s - self.spent_s)
+        with Child(self._job(), limits, source=self.source, command=self.command) as child:
+            try:
+                self._listen(child)
+            finally:
+                self.spent_s += child.waited_s
+
+    def _listen(self, child: Child) -> None:
+        while True:
+            message = receive(child, OPEN_S if self.document is None else self.limits.page_s)
+            if message.document is not None:
+                self._accept_document(message.document)
+            elif message.page is not None:
+                self._accept_page(message.page)
+            elif message.at is not None:
+                self.at = message.at
+            elif message.end and self.done:
+                return
+            else:
+                raise ChildLost(Reason.CRASHED)
+
+    def blame(self, reason: Reason) -> None:
+        """Note the page that a child was lost on, or give all the rest up when that happens too often."""
+        # The page that was being read is one beyond the last reported: that one waits for it.
+        page = max(self.at, self.next)
+        self.restarts += 1
+        self.timeouts += reason is Reason.TIMED_OUT
+        spent = self.restarts > self.limits.max_restarts or self.timeouts > self.limits.max_timeouts
+        if spent or page in self.poisoned:
+            self.give_up(reason)
+        else:
+            self.poisoned[page] = reason
 
     def give_up(self, reason: Reason) -> None:
         assert self.document is not None
@@ -131,16 +155,17 @@ def run(
     on_page: OnPage,
     on_start: OnStart | None = None,
     first: int = 1,
+    command: Sequence[str] = COMMAND,
 ) -> Document:
     """Read a file page by page: `on_start` once the number of pages is known, then `on_page` for each from `first`.
 
     A page that kills its reader, or takes longer than `limits.page_s`, is reported with its `error` and a new
     child goes on behind it. Raises ExtractionFailed when the file as a whole cannot be read. What `on_page`
-    raises ends the reading.
+    raises ends the reading. `command` starts a child.
     """
     limits = limits or Limits()
     with opened(path) as source:
-        reading = _Reading(source, kind, limits, on_page, on_start, next=first)
+        reading = _Reading(source, kind, limits, on_page, on_start, next=first, command=command)
         while not reading.done:
             reading.at = 0
             try:
@@ -148,10 +173,7 @@ def run(
             except ChildLost as lost:
                 if reading.document is None or kind != "pdf":
                     raise ExtractionFailed(lost.reason) from lost
-                # The page that was being read, which is one beyond the last reported: that one waits for it.
-                reading.poisoned[max(reading.at, reading.next)] = lost.reason
-                if len(reading.poisoned) > limits.max_restarts:
-                    reading.give_up(lost.reason)
+                reading.blame(lost.reason)
         assert reading.document is not None
         return reading.document
 

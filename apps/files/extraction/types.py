@@ -172,7 +172,7 @@ class Limits:
 
     max_pages: int = 2_000
     wall_s: float = 600.0
-    page_s: float = 20.0
+    page_s: float = 15.0
     cpu_s: int = 400
     memory_bytes: int = 1 << 30
     output_bytes: int = 512 << 20
@@ -180,4 +180,5 @@ class Limits:
     unpacked_bytes: int = 400 << 20
     max_pixels: int = 80_000_000
     max_restarts: int = 8
+    max_timeouts: int = 3
     ocr_languages: tuple[str, ...] = ("eng",)

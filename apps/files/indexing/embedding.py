@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import Q
 
 from apps.files.indexing.embedder import VERSION, Vector, embed_passages
+from apps.files.indexing.passages import with_context
 from apps.files.models import Passage
 
 EMBEDDING_VERSION = VERSION
@@ -53,7 +54,7 @@ def embed_file(file_id: UUID) -> int:
     """
     done = 0
     while batch := _waiting(file_id):
-        vectors = embed_passages([f"{heading}\n{text}" if heading else text for _, heading, text in batch])
+        vectors = embed_passages([with_context(heading, text) for _, heading, text in batch])
         stored = _store(file_id, [passage_id for passage_id, _, _ in batch], vectors)
         if not stored:
             break  # indexed anew or removed under our hands; whoever did that has it embedded

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from apps.core.ids import new_id
 from apps.files.indexing.lexical import CONFIGURATION, LEXEME_MAX_CHARS, prepare
-from apps.files.indexing.passages import Draft, cut
+from apps.files.indexing.passages import Draft, cut, with_context
 from apps.files.models import Page, PageState
 
 _REMOVE = """
@@ -64,7 +64,7 @@ def _parameters(page: Page, owner_id: UUID, drafts: list[Draft]) -> dict[str, An
         "texts": [draft.text for draft in drafts],
         "boxes": [json.dumps(draft.boxes, separators=(",", ":")) for draft in drafts],
         "tokens": [draft.token_count for draft in drafts],
-        "indexed": [prepare(f"{draft.context}\n{draft.text}") for draft in drafts],
+        "indexed": [prepare(with_context(draft.heading, draft.text)) for draft in drafts],
     }
 
 

@@ -19,16 +19,15 @@ SECTION_MIN_TOKENS = 150
 """A heading begins a new passage once the present one is this long; shorter sections share one."""
 MAX_BOXES = 200
 MAX_HEADING_CHARS = 300
-_SEPARATOR = "\n\n"
+_SEPARATOR, _ARROW = "\n\n", " > "
 _FURNITURE = frozenset(category.value for category in FURNITURE)
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A passage before it is stored. `context` are the headings above it that its text does not hold itself."""
+    """A passage before it is stored. `heading` is the path it stands under, its own first heading included."""
 
     heading: str
-    context: str
     text: str
     boxes: tuple[Box, ...]
     token_count: int
@@ -113,7 +112,15 @@ def _groups(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _path(headings: Iterable[Heading]) -> str:
-    return " > ".join(re.sub(r"\s+", " ", heading.text) for heading in headings)[:MAX_HEADING_CHARS]
+    return _ARROW.join(re.sub(r"\s+", " ", heading.text) for heading in headings)[:MAX_HEADING_CHARS]
+
+
+def with_context(heading: str, text: str) -> str:
+    """What is searched of a passage: the headings above it, then its text. Its own heading is not said twice."""
+    above, _, own = heading.rpartition(_ARROW)
+    if own and re.sub(r"\s+", " ", text[: 2 * len(own)]).startswith(own):
+        heading = above
+    return f"{heading}\n{text}" if heading else text
 
 
 def cut(elements: Iterable[Mapping[str, Any]], headings: Iterable[Sequence[Any]]) -> list[Draft]:
@@ -121,18 +128,13 @@ def cut(elements: Iterable[Mapping[str, Any]], headings: Iterable[Sequence[Any]]
     path = [Heading(int(level), str(text)) for level, text in headings]
     drafts: list[Draft] = []
     for group in _groups(_pieces(elements)):
-        context = ""
         heading = ""
         for index, piece in enumerate(group):
             if piece.title_level is not None:
                 path = with_heading(path, piece.title_level, piece.text)
-                if index == 0:
-                    context = _path(path[:-1])
-            elif index == 0:
-                context = _path(path)
             if index == 0:
                 heading = _path(path)
         text = _SEPARATOR.join(piece.text for piece in group)
         boxes = tuple(box for piece in group for box in piece.boxes)[:MAX_BOXES]
-        drafts.append(Draft(heading, context, text, boxes, sum(piece.tokens for piece in group)))
+        drafts.append(Draft(heading, text, boxes, sum(piece.tokens for piece in group)))
     return drafts
