@@ -78,11 +78,19 @@ async def probe(engine: Engine, info: ReplicaInfo) -> ReplicaInfo:
 
 
 class StaticReplicas:
-    """The replicas named by PARLEY_REPLICA_URLS, with engines of their own for the questions asked here."""
+    """Replicas given by URL (PARLEY_REPLICA_URLS) or as records, with engines of their own for the questions
+    asked here."""
 
-    def __init__(self, urls: str | Sequence[str], engine_for: Callable[[ReplicaInfo], Engine]) -> None:
+    def __init__(
+        self,
+        urls: str | Sequence[str],
+        engine_for: Callable[[ReplicaInfo], Engine],
+        *,
+        records: Sequence[Record] = (),
+    ) -> None:
         self._engine_for = engine_for
         self._records = {r.replica.id: r for r in (static_record(*pair) for pair in parse_replica_urls(urls))}
+        self._records |= {r.replica.id: r for r in records}
         self._engines: dict[str, Engine] = {}
         self._next = 0.0
 

@@ -55,6 +55,7 @@ class OpenAIEngine:
         self.http = HttpClient(root.removesuffix("/v1"), headers=headers, timeouts=self.timeouts)
         self.capabilities = info.capabilities
         self._served_model = info.served_model or info.model
+        self._known: Health | None = None
         self._ticker = Ticker(merge_s)
         self._answers: dict[str, _Answer] = {}
         self._sweeping: asyncio.TimerHandle | None = None
@@ -127,7 +128,9 @@ class OpenAIEngine:
     # ------------------------------------------------ questions
 
     async def health(self) -> Health:
-        """Also finds out what kind of server this is. Never raises."""
+        """Also finds out, the first time, what kind of server this is. Never raises."""
+        if self._known is not None and self._known.version:
+            return await self._pulse(self._known)
         try:
             models = await self.http.call("GET", "/v1/models")
             version = await self.http.call("GET", "/version")
@@ -138,7 +141,20 @@ class OpenAIEngine:
             return Health(ok=False, detail=_KEYS_HINT)
         if models.status != 200 or (version.status == 200 and pulse.status != 200):
             return Health(ok=False, detail=f"/v1/models says {models.status}, /health says {pulse.status}")
-        return self._read_identity(_object(models.body), _object(version.body) if version.status == 200 else {})
+        self._known = self._read_identity(_object(models.body), _object(version.body) if version.status == 200 else {})
+        return self._known
+
+    async def _pulse(self, known: Health) -> Health:
+        """The one cheap question, until it is answered badly: then the server may be another one next time."""
+        try:
+            status = (await self.http.call("GET", "/health")).status
+            detail = "" if status == 200 else f"/health says {status}"
+        except HttpError as error:
+            detail = str(error)
+        if not detail:
+            return known
+        self._known = None
+        return Health(ok=False, detail=detail)
 
     def _read_identity(self, models: dict[str, Any], version: dict[str, Any]) -> Health:
         entries = [m for m in models.get("data") or () if isinstance(m, dict)]
