@@ -100,7 +100,7 @@ async def chat_completions(exchange: Exchange, actor: Actor) -> None:
         idempotency_key=key or None,
         request_id=exchange.id,
     )
-    allowance: Allowance = run.allowance or await in_db(peek_rate, actor, "run")
+    allowance = run.allowance if run.allowance is not None else await in_db(peek_rate, actor, "run")
     call = _Call(exchange, actor, request, run, allowance, detached, began)
     reader = await relay().open(run.run_id, 0)
     exchange.on_disconnect(reader.stop)
