@@ -31,7 +31,7 @@ from inference.protocol import (
 )
 from inference.registry import Record, stamp
 from inference.settings import Settings
-from inference.vllm_command import LOOPBACK, SHUTDOWN_S, build_command, device_of
+from inference.vllm_command import SHUTDOWN_S, build_command, device_of
 from inference.weights import Prepared, WeightsError, prepare_weights
 
 log = logging.getLogger(__name__)
@@ -164,7 +164,7 @@ class LocalReplica:
         command = build_command(self.spec, prepared.folder, port, self._settings, os.environ)
         self._info = replace(
             self._info,
-            url=f"http://{LOOPBACK}:{port}",
+            url=f"http://{self._settings.replica_host}:{port}",
             weights_digest=prepared.weights_digest,
             tokenizer_digest=prepared.tokenizer_digest,
             tokenizer_path=str(prepared.tokenizer_file) if prepared.tokenizer_digest else "",
@@ -272,7 +272,7 @@ class LocalReplica:
 def free_port() -> int:
     """A port that was free a moment ago. Another process may take it first; then the start fails and is repeated."""
     with socket.socket() as probe_socket:
-        probe_socket.bind((LOOPBACK, 0))
+        probe_socket.bind(("127.0.0.1", 0))
         return int(probe_socket.getsockname()[1])
 
 

@@ -1,6 +1,7 @@
 """What the inference processes read from their environment, in one place.
 
-REDIS_URL, PARLEY_STATE_DIR, PARLEY_MANIFEST, PARLEY_REPLICA_URLS, PARLEY_VLLM_PYTHON, PARLEY_VLLM (cpu, gpu, none).
+REDIS_URL, PARLEY_STATE_DIR, PARLEY_MANIFEST, PARLEY_REPLICA_URLS, PARLEY_VLLM_PYTHON, PARLEY_VLLM (cpu, gpu, none),
+PARLEY_REPLICA_HOST (the name under which runners on a private network reach our replicas; loopback otherwise).
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ class Settings:
     replica_urls: str
     engine_python: Path
     device: str
+    # Replicas have no authentication on most of their routes: never a public address.
+    replica_host: str = "127.0.0.1"
 
     @property
     def weights_dir(self) -> Path:
@@ -51,4 +54,5 @@ def read_settings(environment: Mapping[str, str] | None = None, *, manifest: Pat
         replica_urls=env.get("PARLEY_REPLICA_URLS", ""),
         engine_python=Path(env.get("PARLEY_VLLM_PYTHON") or state / "vllm" / "bin" / "python"),
         device=env.get("PARLEY_VLLM") or ("gpu" if shutil.which("nvidia-smi") else "cpu"),
+        replica_host=env.get("PARLEY_REPLICA_HOST") or "127.0.0.1",
     )

@@ -13,7 +13,6 @@ from pathlib import Path
 from inference.manifest import FlagValue, ModelSpec
 from inference.settings import Settings
 
-LOOPBACK = "127.0.0.1"
 # Between SIGTERM and the end: answers in progress were waited for before, this is for stragglers.
 SHUTDOWN_S = 5
 _CPU_BLOCK = 32
@@ -39,7 +38,7 @@ def build_command(
     flags: dict[str, FlagValue] = {
         "model": str(folder),
         "served-model-name": spec.id,
-        "host": LOOPBACK,
+        "host": settings.replica_host,
         "port": port,
         "max-num-seqs": spec.slots,
         "max-num-queued-reqs": spec.slots + spec.queue,
