@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -33,7 +33,7 @@ def list_conversations(
         origin=Conversation.Origin.CHAT, archived_at__isnull=not archived, deleted_at__isnull=not deleted
     )
     if query:
-        rows = rows.filter(title__icontains=query[:200])
+        rows = rows.filter(title__icontains=query[:200].replace("\x00", "\ufffd"))
     limit = min(max(1, limit), MAX_PAGE)
     pinned = list(rows.filter(pinned_at__isnull=False).order_by("-pinned_at")[:MAX_PAGE]) if cursor is None else []
     rows = _after(rows.filter(pinned_at__isnull=True), cursor).order_by("-updated_at", "-id")
@@ -54,8 +54,8 @@ def _after(rows: QuerySet[Conversation], cursor: str | None) -> QuerySet[Convers
         return rows
     try:
         moment, _, id = base64.urlsafe_b64decode(cursor.encode()).decode().partition("|")
-        at, last = datetime.fromisoformat(moment), UUID(id)
-    except (ValueError, binascii.Error, UnicodeDecodeError) as error:
+        at, last = datetime.fromisoformat(moment).astimezone(UTC), UUID(id)
+    except (ValueError, OverflowError, binascii.Error, UnicodeDecodeError) as error:
         raise Invalid("This cursor is not one of ours. Start again without it.") from error
     return rows.filter(Q(updated_at__lt=at) | Q(updated_at=at, id__lt=last))
 
@@ -186,6 +186,6 @@ def latest_cursor(value: str | None) -> int:
     """The `cursor` of a message page: a sequence number."""
     if value is None:
         return 0
-    if not value.isdigit():
+    if not value.isdecimal():
         raise Invalid("This cursor is not one of ours. Start again without it.")
     return int(value)

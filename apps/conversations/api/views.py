@@ -67,7 +67,7 @@ class ConversationsView(APIView):
                 deleted=flag(request, "deleted"),
                 query=params.get("q", ""),
                 cursor=params.get("cursor"),
-                limit=int(limit) if limit.isdigit() else selectors.PAGE,
+                limit=int(limit[:9]) if limit.isdecimal() else selectors.PAGE,
             )
         )
 

@@ -77,7 +77,7 @@ def _final_message(actor: Actor, run_id: UUID) -> View | None:
 def _number(value: str | None) -> int:
     if not value:
         return 0
-    if not value.isdigit() or len(value) > 12:
+    if not value.isdecimal() or len(value) > 12:
         raise Invalid("Last-Event-ID and starting_after are sequence numbers.")
     return int(value)
 
