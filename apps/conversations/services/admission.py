@@ -54,6 +54,11 @@ def known_models() -> tuple[ModelInfo, ...]:
     return _registry.models
 
 
+def forget_models() -> None:
+    """Read the registry anew at the next question, e.g. between tests."""
+    _registry.read_at = 0.0
+
+
 def _capacity(model: str) -> Capacity:
     cached = _registry.capacity if _registry.capacity is not None else {}
     if model not in cached:
@@ -88,14 +93,14 @@ def admit(actor: Actor, requested: str) -> ModelInfo:
             retry_after_s=_WAIT_FOR_MODEL_S,
         )
     counts = Run.objects.filter(state__in=[RunState.QUEUED, RunState.RUNNING]).aggregate(
-        all=Count("id"), own=Count("id", filter=Q(user_id=actor.user_id))
+        line=Count("id", filter=Q(model=model.id)), own=Count("id", filter=Q(user_id=actor.user_id))
     )
     if counts["own"] >= settings.RUNS_PER_USER:
         raise RateLimited(
             f"You have {counts['own']} answers in progress, which is the limit. Wait for one to end or stop one.",
             retry_after_s=_mean_run_s(),
         )
-    _refuse_a_full_line(model, counts["all"])
+    _refuse_a_full_line(model, counts["line"])
     return model
 
 
