@@ -66,7 +66,7 @@ async def prepare_weights(spec: ModelSpec, settings: Settings, progress: Progres
     if source.suffix != ".gguf":
         raise WeightsError(f"{source} is neither a folder nor a .gguf file")
     wanted = weights.sha256
-    content: str = wanted or await asyncio.to_thread(_sha256, source)
+    content = await asyncio.to_thread(_sha256, source) if wanted is None else wanted
     digest = _digest("gguf", content, _CONVERSION)
     return await _once(spec, settings, digest, lambda to: _convert(source, wanted, to, settings, progress))
 

@@ -1,0 +1,213 @@
+"""What the conformance suite is run against: an engine, and how to ask it for a known answer."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from redis import Redis
+
+from inference.engines.fake import FakeEngine
+from inference.engines.fake_replica import Options
+from inference.engines.fake_server import FakeServer, serve
+from inference.engines.openai_http import OpenAIEngine
+from inference.engines.script import expected_text
+from inference.prober import probe
+from inference.protocol import (
+    ChatMessage,
+    Delta,
+    Engine,
+    GenerationRequest,
+    ReplicaInfo,
+    ReplicaState,
+)
+from inference.registry import Record, read_records
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ENGINE_HOME = REPOSITORY / ".parley"
+LIVE_MODEL = "smollm2-135m"
+READY_WITHIN_S = 600
+
+
+@dataclass
+class Answer:
+    """A stream read to its end."""
+
+    deltas: list[Delta] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(d.text for d in self.deltas)
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        return tuple(itertools.chain.from_iterable(d.token_ids for d in self.deltas))
+
+    @property
+    def tokens(self) -> int:
+        return sum(d.tokens for d in self.deltas)
+
+    @property
+    def prompt_token_ids(self) -> tuple[int, ...]:
+        return next(d.prompt_token_ids for d in self.deltas if d.prompt_token_ids is not None)
+
+    @property
+    def last(self) -> Delta:
+        return self.deltas[-1]
+
+
+@dataclass
+class Subject:
+    """`question(n, word)` asks for an answer of about `n` tokens that differs by `word`."""
+
+    engine: Engine
+    model: str
+    question: Callable[[int, str], str]
+    scripted: bool
+    long: int = 400
+
+    def request(self, text: str, *, max_tokens: int = 4000, **more: object) -> GenerationRequest:
+        request = GenerationRequest(
+            f"test-{secrets.token_hex(6)}", self.model, (ChatMessage("user", text),), max_tokens, temperature=0.0
+        )
+        return replace(request, **more)  # type: ignore[arg-type]
+
+    async def ask(self, request: GenerationRequest) -> Answer:
+        stream = self.engine.generate(request)
+        try:
+            return Answer([delta async for delta in stream])
+        finally:
+            await stream.aclose()
+
+    async def until_idle(self) -> None:
+        for _ in range(100):
+            load = await self.engine.load()
+            if load.running + load.waiting == 0:
+                return
+            await asyncio.sleep(0.1)
+        raise AssertionError("the engine still runs answers")
+
+    def expected(self, n: int, word: str) -> str | None:
+        return expected_text(n, word) if self.scripted else None
+
+
+def scripted_question(n: int, word: str) -> str:
+    return f"seed:{word} n:{n} itl:1"
+
+
+def live_question(n: int, word: str) -> str:
+    return f"Count from 1 to {n}. Write only numbers, separated by commas. My name is {word}."
+
+
+@asynccontextmanager
+async def in_process() -> AsyncIterator[Subject]:
+    engine = FakeEngine(slots=8)
+    yield Subject(engine, "fake", scripted_question, scripted=True)
+    await engine.close()
+
+
+async def engine_to(server: FakeServer, slots: int = 8) -> OpenAIEngine:
+    """An engine that has found out what the server can."""
+    info = ReplicaInfo("r", "fake", server.url, "openai", ReplicaState.STARTING, slots=slots)
+    engine = OpenAIEngine(info)
+    assert (await probe(engine, info)).state is ReplicaState.READY
+    return engine
+
+
+@asynccontextmanager
+async def over_http() -> AsyncIterator[Subject]:
+    server = await serve(Options(slots=8, context=32_768))
+    engine = await engine_to(server)
+    yield Subject(engine, "fake", scripted_question, scripted=True)
+    await engine.close()
+    await server.close()
+
+
+@asynccontextmanager
+async def live(supervisor: LiveSupervisor) -> AsyncIterator[Subject]:
+    engine = OpenAIEngine(supervisor.until_ready().replica)
+    yield Subject(engine, LIVE_MODEL, live_question, scripted=False, long=60)
+    await engine.close()
+
+
+# ---------------------------------------------------------------- the real thing
+
+
+class LiveSupervisor:
+    """`python -m inference.supervisor` with the real engine and the packaged model, in a state folder of its own."""
+
+    def __init__(self, redis_url: str, folder: Path) -> None:
+        self.redis = Redis.from_url(redis_url)
+        self.folder = folder
+        (ENGINE_HOME / "weights").mkdir(parents=True, exist_ok=True)
+        (folder / "weights").symlink_to(ENGINE_HOME / "weights")
+        environment = {
+            **os.environ,
+            "REDIS_URL": redis_url,
+            "PARLEY_STATE_DIR": str(folder),
+            "PARLEY_VLLM_PYTHON": str(engine_python()),
+            "PARLEY_REPLICA_URLS": "",
+            "PARLEY_MANIFEST": "",
+        }
+        self.log = folder / "supervisor.log"
+        with self.log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "inference.supervisor"],
+                cwd=REPOSITORY,
+                env=environment,
+                stdout=output,
+                stderr=output,
+            )
+
+    def record(self) -> Record | None:
+        return next((r for r in read_records(self.redis) if r.card.id == LIVE_MODEL), None)
+
+    def until_ready(self, *, other_than: str = "") -> Record:
+        """The record of the ready replica, under another address than `other_than`."""
+        deadline = time.monotonic() + READY_WITHIN_S
+        while time.monotonic() < deadline:
+            record = self.record()
+            if record is not None and record.replica.state is ReplicaState.READY and record.replica.url != other_than:
+                return record
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.3)
+        raise AssertionError(f"no replica became ready:\n{self.log.read_text()}")
+
+    def until_not_ready(self) -> Record:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            record = self.record()
+            if record is not None and record.replica.state is not ReplicaState.READY:
+                return record
+            time.sleep(0.05)
+        raise AssertionError("the registry still says ready")
+
+    def engine_pids(self) -> list[int]:
+        """The replica's processes, by the mark in their environment; the first is the server."""
+        mark = f"PARLEY_REPLICA_OF={self.folder}".encode()
+        return sorted(int(p.parent.name) for p in Path("/proc").glob("[0-9]*/environ") if mark in _read(p))
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(60)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def engine_python() -> Path:
+    return ENGINE_HOME / "vllm" / "bin" / "python"
