@@ -134,6 +134,7 @@ class Bench:
 
     @staticmethod
     async def _until_open(wires: list[Wire]) -> None:
+        waiting = len(wires)
         for _ in range(600):
             waiting = sum(1 for wire in wires if not wire.pieces)
             if not waiting and all(wire.status == 200 for wire in wires):
