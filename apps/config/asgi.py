@@ -1,4 +1,4 @@
-"""The web process: streams by their own endpoints, everything else by Django."""
+"""The web process: streams by their own endpoints, everything else by Django in a pool of threads."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import os
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "apps.config.settings.dev")
 
 from channels.routing import ProtocolTypeRouter, URLRouter
-from django.core.asgi import get_asgi_application
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
 from django.urls import re_path
 
-django_app = get_asgi_application()
+from apps.core.bridge import ThreadedDjango
+
+django_app = ThreadedDjango(get_wsgi_application(), threads=settings.WEB_THREADS)
 
 from apps.api.realtime.routing import http_routes as api_routes  # noqa: E402
 from apps.conversations.realtime.routing import http_routes, websocket_routes  # noqa: E402

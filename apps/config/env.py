@@ -49,10 +49,11 @@ class Env(BaseSettings):
     s3_access_key: str = Field("", validation_alias=_var("S3_ACCESS_KEY"))
     s3_secret_key: str = Field("", validation_alias=_var("S3_SECRET_KEY"))
     s3_region: str = Field("us-east-1", validation_alias=_var("S3_REGION"))
+    file_lease_s: float = Field(30.0, ge=1, le=300, validation_alias=_var("PARLEY_FILE_LEASE_S"))
     clamd_socket: str = Field("/run/clamav/clamd.ctl", validation_alias=_var("CLAMD_SOCKET"))
     allowed_hosts: str = Field("", validation_alias=_var("PARLEY_ALLOWED_HOSTS"))
     log_format: Literal["console", "json"] = Field("console", validation_alias=_var("PARLEY_LOG_FORMAT"))
-    db_pool_max: int = Field(16, ge=2, le=200, validation_alias=_var("PARLEY_DB_POOL_MAX"))
+    web_threads: int = Field(12, ge=2, le=200, validation_alias=_var("PARLEY_WEB_THREADS"))
 
     @cached_property
     def _generated(self) -> dict[str, str]:

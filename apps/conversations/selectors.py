@@ -106,6 +106,12 @@ def message_views(rows: Iterable[Message]) -> list[View]:
     return [message_view(row, files, runs.get(row.run_id) if row.run_id else None) for row in rows]
 
 
+def new_message_views(rows: Sequence[Message]) -> list[View]:
+    """Messages that were just written: nothing of their run is there to be read yet."""
+    files = {f.id: f for f in summarize_known_files({id for row in rows for id in row.file_ids})}
+    return [message_view(row, files) for row in rows]
+
+
 def message_view(row: Message, files: dict[UUID, FileSummary], run: Run | None = None) -> View:
     live = run is not None and row.status in ACTIVE
     return {

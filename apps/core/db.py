@@ -9,6 +9,7 @@ work of a process.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -20,6 +21,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 THREADS = 8
+# An event loop gives up the interpreter at each system call and waits up to this long to get it back from a
+# thread that computes. The default of 5 ms would be paid many times by every streamed token.
+sys.setswitchinterval(0.0005)
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="db")
 
 

@@ -55,7 +55,7 @@ def test_an_old_pgvector_and_a_missing_extension_are_refused() -> None:
 
 def test_connections_that_do_not_fit_are_found() -> None:
     assert connections(100, 5).level is Level.OK
-    assert connections(100, 5, pools=8).level is Level.FAIL
+    assert connections(100, 5, webs=8).level is Level.FAIL
     assert connections(100, 95).level is Level.WARN
 
 

@@ -15,6 +15,7 @@ _env = env()
 
 VERSION = "0.1.0"
 SECRET_KEY = _env.secret("secret_key")
+WEB_THREADS = _env.web_threads
 CACHE_SALT_SECRET = _env.secret("cache_salt_secret")
 DEBUG = False
 ALLOWED_HOSTS = _env.hosts
@@ -87,8 +88,10 @@ def _database(url: str) -> dict[str, Any]:
         "NAME": parts.path.lstrip("/"),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),
+        # Every thread that talks to Postgres belongs to a bounded pool and keeps its connection.
+        "CONN_MAX_AGE": 600,
+        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
-            "pool": {"min_size": 1, "max_size": _env.db_pool_max, "timeout": 5},
             "connect_timeout": 3,
             "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000",
         },
@@ -285,12 +288,13 @@ CLAMD_SOCKET = _env.clamd_socket
 FILE_MAX_BYTES = 100 << 20
 FILE_MAX_PAGES = 2_000
 FILE_PART_BYTES = 8 << 20
+FILE_LEASE_S = _env.file_lease_s
 FILES_PER_MESSAGE = 20
 FILES_PER_OWNER = 1_000
 
 MESSAGE_MAX_CHARS = 200_000
 RUN_LEASE_S = 2.0
-RUN_FLUSH_S = 0.025
+RUN_FLUSH_S = 0.026
 RUN_CHECKPOINT_S = 0.5
 RUN_LOG_TTL_S = 3_600
 RUN_LOG_LINGER_S = 300

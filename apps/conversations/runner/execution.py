@@ -219,7 +219,7 @@ class Execution:
                 "estimated_wait_s": estimate,
             }
         )
-        self.flusher.hurry()
+        self.flusher.hurry(self.writer)
 
     async def _context(self, model: ModelInfo) -> Context:
         run = self.claimed
@@ -348,7 +348,7 @@ class Execution:
             raise FencedOut
         self.writer.emit(event, final=True)
         for _ in range(FINAL_FLUSHES):
-            await self.flusher.flushed()
+            await self.flusher.flushed(self.writer)
             if not self.writer.has_queued:
                 break
         if result.state is RunState.COMPLETED:

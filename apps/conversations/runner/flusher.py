@@ -27,6 +27,8 @@ class Flusher:
     def __init__(self, event_log: AsyncLog) -> None:
         self.log = event_log
         self.writers: dict[RunWriter, None] = {}
+        self._urgent: dict[RunWriter, None] = {}
+        self._due = False
         self._wake = asyncio.Event()
         self._flushed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer: asyncio.TimerHandle | None = None
@@ -34,20 +36,26 @@ class Flusher:
 
     def add(self, writer: RunWriter) -> None:
         self.writers[writer] = None
-        self.hurry()
+        self.hurry(writer)
 
     def remove(self, writer: RunWriter) -> None:
         self.writers.pop(writer, None)
+        self._urgent.pop(writer, None)
 
-    def hurry(self) -> None:
-        """Flush now rather than at the next tick."""
+    def hurry(self, writer: RunWriter) -> None:
+        """Flush this run now rather than at the next tick; the others keep their tick."""
+        self._urgent[writer] = None
+        self._wake.set()
+
+    def _tick(self) -> None:
+        self._timer, self._due = None, True
         self._wake.set()
 
     async def follow(self, writer: RunWriter, stream: DeltaStream) -> str:
         """Read a stream to its end; its finish reason. Raises the engine's errors and FencedOut."""
         delta = await anext(stream)
         writer.take(delta)
-        self.hurry()
+        self.hurry(writer)
         if delta.finish_reason is not None:
             return delta.finish_reason
         writer.stream = stream
@@ -57,9 +65,9 @@ class Flusher:
         finally:
             writer.stream = writer.ended = None
 
-    async def flushed(self) -> None:
-        """Wait until everything emitted so far has been offered to the log."""
-        self.hurry()
+    async def flushed(self, writer: RunWriter) -> None:
+        """Wait until everything this run emitted so far has been offered to the log."""
+        self.hurry(writer)
         await asyncio.shield(self._flushed)
 
     async def run(self) -> None:
@@ -68,19 +76,18 @@ class Flusher:
             await self._wake.wait()
             self._wake.clear()
             done, self._flushed = self._flushed, asyncio.get_running_loop().create_future()
-            self._pull()
-            await self._flush()
+            writers = list(self.writers if self._due else self._urgent)
+            self._due = False
+            self._urgent.clear()
+            if self._timer is None and self.writers:
+                self._timer = asyncio.get_running_loop().call_later(settings.RUN_FLUSH_S, self._tick)
+            self._pull(writers)
+            await self._flush(writers)
             done.set_result(None)
-            self._schedule()
 
-    def _schedule(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if self.writers:
-            self._timer = asyncio.get_running_loop().call_later(settings.RUN_FLUSH_S, self._wake.set)
-
-    def _pull(self) -> None:
-        for writer in self.writers:
+    @staticmethod
+    def _pull(writers: Iterable[RunWriter]) -> None:
+        for writer in writers:
             if writer.stream is None or writer.ended is None or writer.ended.done():
                 continue
             try:
@@ -93,8 +100,8 @@ class Flusher:
                 if delta.finish_reason is not None:
                     writer.ended.set_result(delta.finish_reason)
 
-    async def _flush(self) -> None:
-        batches = [(writer, entries) for writer in list(self.writers) if (entries := writer.drain())]
+    async def _flush(self, writers: Iterable[RunWriter]) -> None:
+        batches = [(writer, entries) for writer in writers if (entries := writer.drain())]
         if not batches:
             return
         try:

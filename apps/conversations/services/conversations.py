@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.accounts.types import Actor
 from apps.conversations.access import access_conversation, access_message
 from apps.conversations.models import Conversation, Message, Run
-from apps.conversations.selectors import View, conversation_views
+from apps.conversations.selectors import View, conversation_view, conversation_views
 from apps.conversations.types import ACTIVE
 from apps.core.errors import Gone
 from apps.core.ids import new_id
@@ -42,9 +42,9 @@ def create_conversation(actor: Actor, *, title: str = "") -> View:
     return announce(row)
 
 
-def announce(row: Conversation) -> View:
-    """The conversation as shown, also sent to the owner's other tabs."""
-    view = conversation_views([row])[0]
+def announce(row: Conversation, active_run_id: UUID | None = None) -> View:
+    """The conversation as shown, also sent to the owner's other tabs. The active run is looked up when not given."""
+    view = conversation_view(row, active_run_id) if active_run_id else conversation_views([row])[0]
     notify_user(row.owner_id, {"type": "conversation", "conversation": view})
     return view
 

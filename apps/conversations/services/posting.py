@@ -23,12 +23,12 @@ from apps.accounts.public import check_rate
 from apps.accounts.types import Actor
 from apps.conversations.access import access_conversation, access_message
 from apps.conversations.models import Conversation, Message, Run
-from apps.conversations.selectors import message_views, run_view
+from apps.conversations.selectors import message_views, new_message_views, run_view
 from apps.conversations.services.admission import admit
 from apps.conversations.services.conversations import announce
 from apps.conversations.services.handoff import offer
 from apps.conversations.types import ACTIVE, ChatMessage, Lane, RunParams, RunState, StartedRun
-from apps.core.errors import Conflict, IdempotencyMismatch, Invalid, NotFound, TooLarge
+from apps.core.errors import AppError, Conflict, IdempotencyMismatch, Invalid, NotFound, TooLarge
 from apps.core.ids import new_id
 from apps.core.notify import notify_user
 from apps.files.public import summarize_files
@@ -86,21 +86,28 @@ class Posted:
 def post_message(actor: Actor, question: Question, *, key: str | None = None, request_id: str = "") -> Posted:
     """Write a question, its empty answer and their run. Raises the AppErrors of a bad, foreign or refused request."""
     _check_text(question.text, bool(question.file_ids))
-    digest = _digest("message", asdict(question))
-    if replay := _replay(actor, key, digest, client=(question.conversation_id, question.client_id)):
-        return Posted(_posted_view(replay), created=False)
     if len(set(question.file_ids)) > settings.FILES_PER_MESSAGE:
         raise Invalid(
             f"A message can have {settings.FILES_PER_MESSAGE} files.", fields={"file_ids": ["Too many files."]}
         )
-    access_conversation(actor, question.conversation_id)
-    summarize_files(actor, question.file_ids)
-    check_rate(actor, "run")
-    model = admit(actor, question.model)
+    digest = _digest("message", asdict(question))
+
+    def replay() -> Run | None:
+        return _replay(actor, key, digest, client=(question.conversation_id, question.client_id))
+
+    try:
+        check_rate(actor, "run")
+        model = admit(actor, question.model)
+    except AppError:
+        # What was accepted once is not refused when its client asks again.
+        if earlier := replay():
+            return Posted(_posted_view(earlier), created=False)
+        raise
     with transaction.atomic():
         conversation = access_conversation(actor, question.conversation_id, lock=True)
-        if replay := _replay(actor, key, digest, client=(question.conversation_id, question.client_id)):
-            return Posted(_posted_view(replay), created=False)
+        if earlier := replay():
+            return Posted(_posted_view(earlier), created=False)
+        summarize_files(actor, question.file_ids)
         _check_parent(actor, conversation, question.parent_id, role="assistant")
         asked = _message(conversation, "user", question.parent_id, text=question.text, status=RunState.COMPLETED)
         asked.client_id, asked.file_ids = question.client_id, list(dict.fromkeys(question.file_ids))
@@ -122,11 +129,13 @@ def regenerate(
     """Another answer to the same question, as a sibling of `answer_id`."""
     digest = _digest("regenerate", {"conversation": conversation_id, "answer": answer_id, "model": model})
     key = f"regenerate:{client_id}"
-    if replay := _replay(actor, key, digest):
-        return Posted(_posted_view(replay), created=False)
-    access_conversation(actor, conversation_id)
-    check_rate(actor, "run")
-    chosen = admit(actor, model)
+    try:
+        check_rate(actor, "run")
+        chosen = admit(actor, model)
+    except AppError:
+        if earlier := _replay(actor, key, digest):
+            return Posted(_posted_view(earlier), created=False)
+        raise
     with transaction.atomic():
         conversation = access_conversation(actor, conversation_id, lock=True)
         if replay := _replay(actor, key, digest):
@@ -159,7 +168,7 @@ def start_api_run(
     if sum(len(message.content) for message in messages) > settings.MESSAGE_MAX_CHARS * 5:
         raise TooLarge("The messages are longer than one million characters in all.")
     digest = _digest("api", {"model": model, "messages": prompt, "params": asdict(params)})
-    if replay := _replay(actor, idempotency_key, digest):
+    if idempotency_key and (replay := _replay(actor, idempotency_key, digest)):
         return StartedRun(replay.id, replay.conversation_id, replay.answer_id, created=False)
     allowance = check_rate(actor, "run")
     chosen = admit(actor, model)
@@ -300,19 +309,21 @@ def _save_head(conversation: Conversation, answer_id: UUID) -> None:
 
 def _hand_off(run: Run, conversation: Conversation) -> None:
     transaction.on_commit(lambda: offer(run.lane, run.id))
-    announce(conversation)
+    announce(conversation, run.id)
     notify_user(run.user_id, {"type": "run", "run": run_view(run)})
 
 
-def _posted_view(run: Run, messages: list[Message] | None = None) -> dict[str, Any]:
+def _posted_view(run: Run, fresh: Sequence[Message] | None = None) -> dict[str, Any]:
     """`question` (when the run has one of its own), `answer` and `run`, as the client sees them."""
-    rows = messages or list(
-        Message.objects.filter(conversation_id=run.conversation_id, id__in=[run.question_id, run.answer_id])
-    )
-    views = {view["role"]: view for view in message_views(rows)}
-    body: dict[str, Any] = {"answer": views["assistant"], "run": run_view(run)}
-    if "user" in views and views["user"]["run_id"] == run.id:
-        body["question"] = views["user"]
+    if fresh is not None:
+        views = new_message_views(fresh)
+    else:
+        ids = [id for id in (run.question_id, run.answer_id) if id is not None]
+        views = message_views(Message.objects.filter(conversation_id=run.conversation_id, id__in=ids))
+    by_role = {view["role"]: view for view in views}
+    body: dict[str, Any] = {"answer": by_role["assistant"], "run": run_view(run)}
+    if "user" in by_role and by_role["user"]["run_id"] == run.id:
+        body["question"] = by_role["user"]
     return body
 
 

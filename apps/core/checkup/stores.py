@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.core.checkup.types import Finding, fail, ok, warn
+from apps.core.db import THREADS
 from apps.core.valkey import valkey
 
 POSTGRES_OLDEST = 160_000
@@ -22,7 +23,6 @@ DISK_EMPTY = 256 << 20
 # Connections that Postgres keeps for its administrator, and that maintenance by hand needs.
 RESERVED = 10
 # `make up` runs one web and one runner process with a pool each, and workers with a connection or two a process.
-POOLS = 2
 WORKER_PROCESSES = 6
 
 
@@ -70,15 +70,16 @@ def _extensions(there: dict[str, str]) -> list[Finding]:
     return [ok("extensions", f"pgvector {vector}, {', '.join(name for name in EXTENSIONS if name != 'vector')}")]
 
 
-def connections(limit: int, used: int, *, pools: int = POOLS, workers: int = WORKER_PROCESSES) -> Finding:
-    """Whether all pools at their largest, the workers and a reserve fit into `max_connections`."""
-    pool = settings.DATABASES["default"]["OPTIONS"]["pool"]["max_size"]
-    worst = pools * pool + workers * 2 + RESERVED
+def connections(limit: int, used: int, *, webs: int = 1, runners: int = 1, workers: int = WORKER_PROCESSES) -> Finding:
+    """Whether a connection for each database thread, the workers and a reserve fit into `max_connections`."""
+    web = settings.WEB_THREADS + THREADS
+    worst = webs * web + runners * THREADS + workers * 2 + RESERVED
     arithmetic = (
-        f"{pools} pools x {pool} + {workers} workers x 2 + {RESERVED} reserve = {worst} of {limit} ({used} used)"
+        f"{webs} web x {web} + {runners} runner x {THREADS} + {workers} workers x 2 + {RESERVED} reserve"
+        f" = {worst} of {limit} ({used} used)"
     )
     if worst > limit:
-        return fail("connections", arithmetic, "Raise max_connections, or lower PARLEY_DB_POOL_MAX.")
+        return fail("connections", arithmetic, "Raise max_connections, or lower PARLEY_WEB_THREADS.")
     if used > limit * 0.8:
         return warn("connections", arithmetic, "Somebody else uses this server too; raise max_connections.")
     return ok("connections", arithmetic)
