@@ -69,7 +69,8 @@ def build_context(
     if prompt:
         sent = tuple(ChatMessage(m.role, m.content) for m in prompt)
         used = sum(estimate_tokens(m.content) + MESSAGE_OVERHEAD for m in sent)
-        return Context(sent, max(MIN_OUTPUT, min(wanted, context_length - used)), None)
+        # A caller's own limit is exact; the floor is for a prompt that by our estimate fills the context.
+        return Context(sent, min(wanted, max(MIN_OUTPUT, context_length - used)), None)
     *history, question = turns
     with_sources = found is not None and bool(found.hits)
     system = ChatMessage("system", SYSTEM_WITH_SOURCES if with_sources else SYSTEM)
