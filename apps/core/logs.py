@@ -45,6 +45,10 @@ def configure(options: dict[str, Any]) -> None:
                 "django.request": {"level": "ERROR"},
                 "uvicorn.access": {"level": "WARNING"},
                 "httpx": {"level": "WARNING"},
+                # A scheduled task every ten seconds is no news; failures are errors.
+                "celery.beat": {"level": "WARNING"},
+                "celery.worker.strategy": {"level": "WARNING"},
+                "celery.app.trace": {"level": "WARNING"},
             },
         }
     )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
+from urllib.parse import urlsplit
 
 import structlog
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from apps.core.ids import new_id
@@ -54,7 +57,17 @@ class ContentSecurityPolicyMiddleware:
         return response
 
 
+@lru_cache(maxsize=1)
+def _app_policy() -> str:
+    """Pages may also reach the object store, where parts are sent to signed addresses."""
+    store = urlsplit(settings.S3_PUBLIC_ENDPOINT)
+    if not store.netloc:
+        return _POLICY
+    origin = f"{store.scheme}://{store.netloc}"
+    return _POLICY.replace("connect-src 'self'", f"connect-src 'self' {origin}")
+
+
 def _policy_for(path: str) -> str:
     if path.startswith("/admin"):
         return _ADMIN_POLICY
-    return _STYLED_POLICY if path.startswith("/api/docs") else _POLICY
+    return _STYLED_POLICY if path.startswith("/api/docs") else _app_policy()
