@@ -2,7 +2,7 @@
 import { fileURLToPath, URL } from 'node:url'
 import react from '@vitejs/plugin-react'
 import { defineConfig } from 'vitest/config'
-import type { ProxyOptions } from 'vite'
+import type { Plugin, ProxyOptions } from 'vite'
 import { mockBackend } from './dev/mock.ts'
 
 const backend = process.env['PARLEY_BACKEND']
@@ -12,9 +12,16 @@ function toBackend(target: string): Record<string, ProxyOptions> {
   return { ...Object.fromEntries(http), '/ws': { target, ws: true } }
 }
 
+/** KaTeX names three formats of each font; every browser that runs this page takes the first, and the others weigh 800 kB. */
+const modernFontsOnly: Plugin = {
+  name: 'parley-modern-fonts-only',
+  enforce: 'pre',
+  transform: (code, id) => (/katex.*\.css/.test(id) ? code.replaceAll(/,\s*url\([^)]+\.(?:woff|ttf)\)\s*format\("[^"]+"\)/g, '') : null),
+}
+
 export default defineConfig(({ command, mode }) => ({
   base: command === 'build' ? '/static/app/' : '/',
-  plugins: [react(), ...(command === 'serve' && mode !== 'test' && !backend ? [mockBackend()] : [])],
+  plugins: [react(), modernFontsOnly, ...(command === 'serve' && mode !== 'test' && !backend ? [mockBackend()] : [])],
   resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
   build: {
     target: 'es2022',
