@@ -41,7 +41,7 @@ export function AuthForm({ form, action, kind, fixedEmail, initialEmail = '', as
       {error?.general && (
         <Notice tone="danger" live>
           {error.general}
-          {waitS > 0 && ` Try again in ${waitS} s.`}
+          {waitS > 0 && ` Try again in ${waitS}\u00A0s.`}
         </Notice>
       )}
       {kind !== 'new-password' && (

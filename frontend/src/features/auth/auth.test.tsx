@@ -75,7 +75,7 @@ describe('the sign-in page', () => {
     render(<AuthPage site={SITE} onSignedIn={() => expect.unreachable()} />)
     await userEvent.type(screen.getByLabelText('Email'), 'ada@example.org')
     await userEvent.type(screen.getByLabelText('Password'), 'x{Enter}')
-    expect((await screen.findByRole('alert')).textContent).toContain('Try again in 30 s.')
+    expect((await screen.findByRole('alert')).textContent).toContain('Try again in 30\u00A0s.')
     expect(screen.getByRole<HTMLButtonElement>('button', { name: 'Sign in' }).disabled).toBe(true)
     await userEvent.type(screen.getByLabelText('Password'), '{Enter}')
     expect(calls).toHaveLength(1)

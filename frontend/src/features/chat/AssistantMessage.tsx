@@ -17,8 +17,6 @@ export interface AssistantMessageProps {
   modelName: string | null
   /** The last answer keeps its actions in sight. */
   last: boolean
-  /** Another answer is on its way in this branch: this one cannot be repeated now. */
-  busy: boolean
   onCite: (citation: Citation, all: readonly Citation[]) => void
   onRegenerate: (message: Message) => void
   onSelect: (messageId: string) => void
@@ -46,14 +44,14 @@ export const AssistantMessage = memo(function AssistantMessage(props: AssistantM
       {!over && <RunStatus message={message} live={live} started={text !== ''} />}
       {over && <Outcome {...props} error={error} text={text} />}
       {view && <Notices notices={view.notices} />}
-      {over && <Footer {...props} text={text} />}
+      {over ? <Footer {...props} text={text} /> : <OtherVersions {...props} />}
     </article>
   )
 })
 
-function Outcome({ message, error, text, busy, onRegenerate }: AssistantMessageProps & { error: RunError | null; text: string }) {
+function Outcome({ message, error, text, onRegenerate }: AssistantMessageProps & { error: RunError | null; text: string }) {
   const again = (
-    <Button size="s" icon={<IconRetry aria-hidden />} disabled={busy} onClick={() => onRegenerate(message)}>
+    <Button size="s" icon={<IconRetry aria-hidden />} onClick={() => onRegenerate(message)}>
       Try again
     </Button>
   )
@@ -119,12 +117,22 @@ export function pageRange(pages: readonly number[]): string {
   return `${pages.length > 1 ? 'pages' : 'page'} ${words}`
 }
 
-function Footer({ message, siblings, modelName, text, busy, onRegenerate, onSelect, onBranch }: AssistantMessageProps & { text: string }) {
+/** While an answer is written, the earlier ones can be read. */
+function OtherVersions({ message, siblings, onSelect }: AssistantMessageProps) {
+  if (siblings.length < 2) return null
+  return (
+    <div className={styles.actions}>
+      <BranchSwitcher id={message.id} siblings={siblings} what="answer" onSelect={onSelect} />
+    </div>
+  )
+}
+
+function Footer({ message, siblings, modelName, text, onRegenerate, onSelect, onBranch }: AssistantMessageProps & { text: string }) {
   return (
     <footer className={styles.actions}>
       <BranchSwitcher id={message.id} siblings={siblings} what="answer" onSelect={onSelect} />
       {text !== '' && <CopyButton label="Copy answer" text={() => text} />}
-      <IconButton size="s" label="Answer again" onClick={() => onRegenerate(message)} disabled={busy}>
+      <IconButton size="s" label="Answer again" onClick={() => onRegenerate(message)}>
         <IconRetry />
       </IconButton>
       <Menu

@@ -41,12 +41,30 @@ export function MessageList(props: MessageListProps) {
     },
     [conversationId],
   )
+  // Read when something is clicked, not given to a thousand messages that would all render again for it.
+  const now = useRef({ busy, model })
+  useEffect(() => {
+    now.current = { busy, model }
+  })
+  const free = useCallback(() => {
+    if (now.current.busy) toast('Wait for the answer that is being written, or stop it first.')
+    return !now.current.busy
+  }, [])
   const submitEdit = useCallback(
-    (message: Message, text: string) =>
-      sendMessage({ conversationId: message.conversation_id, text, parentId: message.parent_id, files: message.files, model }),
-    [model],
+    (message: Message, text: string) => {
+      if (!free()) return false
+      const { conversation_id, parent_id: parentId, files } = message
+      sendMessage({ conversationId: conversation_id, text, parentId, files, model: now.current.model })
+      return true
+    },
+    [free],
   )
-  const again = useCallback((message: Message) => regenerate(message, model), [model])
+  const again = useCallback(
+    (message: Message) => {
+      if (free()) regenerate(message, now.current.model)
+    },
+    [free],
+  )
   const branch = useCallback((message: Message) => void branchFrom(message), [])
 
   const turns = useMemo(() => toTurns(path.slice(first)), [path, first])
@@ -64,7 +82,6 @@ export function MessageList(props: MessageListProps) {
                       message={message}
                       siblings={siblings.get(message.id) ?? NONE}
                       editing={editing === message.id}
-                      busy={busy}
                       onEdit={onEdit}
                       onSubmit={submitEdit}
                       onSelect={select}
@@ -75,7 +92,6 @@ export function MessageList(props: MessageListProps) {
                       siblings={siblings.get(message.id) ?? NONE}
                       modelName={message.model ? (modelNames.get(message.model) ?? message.model) : null}
                       last={lastTurn}
-                      busy={busy}
                       onCite={onCite}
                       onRegenerate={again}
                       onSelect={select}

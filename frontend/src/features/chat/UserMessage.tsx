@@ -11,14 +11,14 @@ export interface UserMessageProps {
   message: Message
   siblings: readonly string[]
   editing: boolean
-  busy: boolean
   onEdit: (messageId: string | null) => void
-  onSubmit: (message: Message, text: string) => void
+  /** False when it cannot be sent now; the editor then stays. */
+  onSubmit: (message: Message, text: string) => boolean
   onSelect: (messageId: string) => void
 }
 
 export const UserMessage = memo(function UserMessage(props: UserMessageProps) {
-  const { message, siblings, editing, busy, onEdit, onSelect } = props
+  const { message, siblings, editing, onEdit, onSelect } = props
   if (editing) return <QuestionEditor {...props} />
   return (
     <article className={styles.user} aria-label="Your question">
@@ -28,7 +28,7 @@ export const UserMessage = memo(function UserMessage(props: UserMessageProps) {
       </div>
       <footer className={styles.actions}>
         <CopyButton label="Copy question" text={() => message.text} />
-        <IconButton size="s" label="Edit question" disabled={busy} onClick={() => onEdit(message.id)}>
+        <IconButton size="s" label="Edit question" onClick={() => onEdit(message.id)}>
           <IconEdit />
         </IconButton>
         <BranchSwitcher id={message.id} siblings={siblings} what="question" onSelect={onSelect} />
@@ -62,8 +62,7 @@ function QuestionEditor({ message, onEdit, onSubmit }: UserMessageProps) {
   const unchanged = text.trim() === message.text.trim()
   const submit = () => {
     if (text.trim() === '' || unchanged) return
-    onSubmit(message, text.trim())
-    onEdit(null)
+    if (onSubmit(message, text.trim())) onEdit(null)
   }
   return (
     <form

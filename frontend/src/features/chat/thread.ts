@@ -22,7 +22,10 @@ export function pathOf(thread: Thread): Message[] {
   return path.toReversed()
 }
 
-/** All messages with the same parent and role, oldest first: the versions of an edited question or a repeated answer. */
+/**
+ * Messages with the same parent and role, oldest first: the versions of an edited question or a repeated answer. Messages
+ * with one version only are left out, so that a change somewhere gives most of them nothing new.
+ */
 export function siblingIndex(thread: Thread): Map<Id, readonly Id[]> {
   const groups = new Map<string, Message[]>()
   for (const message of thread.messages.values()) {
@@ -33,6 +36,7 @@ export function siblingIndex(thread: Thread): Map<Id, readonly Id[]> {
   }
   const index = new Map<Id, readonly Id[]>()
   for (const group of groups.values()) {
+    if (group.length < 2) continue
     const ids = group.toSorted(bySeq).map((message) => message.id)
     for (const id of ids) index.set(id, ids)
   }

@@ -5,17 +5,19 @@
  */
 import { startTransition, useEffect, useState } from 'react'
 
-const FIRST = 16
-const SLICE = 8
+const FIRST = 6
+const SLICE = 6
 
-/** Index of the first item to mount. Give the component a key per list. */
+/** Index of the first item to mount; what is added at the end is always mounted. Give the component a key per list. */
 export function useGrowingWindow(length: number): number {
-  const [shown, setShown] = useState(FIRST)
+  const [hidden, setHidden] = useState(() => Math.max(0, length - FIRST))
+  // Another branch may be shorter; its last items are shown all the same.
+  const first = Math.min(hidden, Math.max(0, length - FIRST))
   useEffect(() => {
-    if (shown >= length) return
-    return whenIdle(() => startTransition(() => setShown((old) => old + SLICE)))
-  }, [shown, length])
-  return Math.max(0, length - shown)
+    if (first === 0) return
+    return whenIdle(() => startTransition(() => setHidden(Math.max(0, first - SLICE))))
+  }, [first])
+  return first
 }
 
 function whenIdle(work: () => void): () => void {

@@ -1,7 +1,7 @@
 /** New conversation, search, and the list of conversations. The shell gives it its frame and its foot. */
 import { useEffect, useImperativeHandle, useMemo, useRef, useState, type Ref } from 'react'
 import type { Conversation } from '@/shared/api'
-import { Link, isMac, useStore } from '@/shared/hooks'
+import { Link, isMac, usePath, useStore } from '@/shared/hooks'
 import { Button, IconButton, Notice, Skeleton } from '@/shared/ui'
 import { IconArchive, IconClose, IconFile, IconNew, IconSearch } from '@/shared/ui/icons'
 import { titleOf } from './actions'
@@ -24,6 +24,7 @@ export interface SidebarProps {
 }
 
 export function Sidebar({ currentId, onOpen, ref }: SidebarProps) {
+  const path = usePath()
   const [query, setQuery] = useState('')
   const [archiveOpen, setArchiveOpen] = useState(false)
   const field = useRef<HTMLInputElement>(null)
@@ -68,7 +69,7 @@ export function Sidebar({ currentId, onOpen, ref }: SidebarProps) {
         ) : (
           <SearchResults query={query} currentId={currentId} onOpen={onOpen} />
         )}
-        <Link href="/files" className={styles.archive} onClick={onOpen}>
+        <Link href="/files" className={styles.archive} aria-current={path === '/files' ? 'page' : undefined} onClick={onOpen}>
           <IconFile aria-hidden />
           Files
         </Link>

@@ -81,7 +81,7 @@ function PasswordForm({ onDone }: { onDone: () => void }) {
       {form.error?.general && (
         <Notice tone="danger" live>
           {form.error.general}
-          {form.waitS > 0 && ` Try again in ${form.waitS} s.`}
+          {form.waitS > 0 && ` Try again in ${form.waitS}\u00A0s.`}
         </Notice>
       )}
       <PasswordField
