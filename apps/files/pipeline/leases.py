@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import structlog
+from django.conf import settings
 from django.db import DatabaseError, connection, connections, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
@@ -22,7 +23,7 @@ from django.utils import timezone
 from apps.files.models import File, FileStage, FileState, Page, PageState, StageName, StageState
 from apps.files.pipeline.hints import hint
 
-LEASE = timedelta(seconds=30)
+LEASE = timedelta(seconds=settings.FILE_LEASE_S)
 BEAT_S = LEASE.total_seconds() / 3
 MAX_FAILURES = 6
 MAX_PAGE_FAILURES = 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from apps.accounts.types import Actor
@@ -18,8 +20,10 @@ from apps.files.types import as_kind
 WIDTHS = (400, 800, 1200, 1600, 2400)
 """Widths that are kept. Others are rounded up, so that nobody can fill the store with one page."""
 PICTURED = ("pdf", "image")
-_WAIT_S = 20.0
+_WAIT_S = 10.0
 _rendering = threading.BoundedSemaphore(2)
+# Few may wait for a drawing: each that does keeps a thread of the web process from everybody else.
+_admitted = threading.BoundedSemaphore(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +60,22 @@ def picture(preview: Preview) -> bytes:
 
 
 def _draw(preview: Preview) -> bytes:
-    if not _rendering.acquire(timeout=_WAIT_S):
-        raise Overloaded("Too many pages are being drawn. Try again in a moment.", retry_after_s=2)
-    try:
-        with storage().local(preview.file.object_key) as path:
+    with _turn(), storage().local(preview.file.object_key) as path:
+        try:
             png = extraction.render_page(path, as_kind(preview.file.kind), preview.number, preview.width)
-    except ExtractionFailed as failed:
-        raise NotFound(f"This page cannot be drawn: {failed.message}") from failed
-    finally:
-        _rendering.release()
+        except ExtractionFailed as failed:
+            raise NotFound(f"This page cannot be drawn: {failed.message}") from failed
     storage().put(preview.key, png, content_type="image/png")
     if File.objects.filter(id=preview.file.id, state=FileState.DELETED).exists():
         storage().delete_prefix(preview.key)  # deleted while we drew: the purge may have been here already
     return png
+
+
+@contextmanager
+def _turn() -> Iterator[None]:
+    with ExitStack() as held:
+        for gate, wait_s in ((_admitted, 0.0), (_rendering, _WAIT_S)):
+            if not gate.acquire(timeout=wait_s):
+                raise Overloaded("Too many pages are being drawn. Try again in a moment.", retry_after_s=1)
+            held.callback(gate.release)
+        yield
