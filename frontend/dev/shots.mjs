@@ -3,7 +3,7 @@
  * node dev/shots.mjs URL OUT_DIR [name-filter]     (CHROMIUM names another browser than /usr/bin/chromium)
  */
 import { mkdirSync } from 'node:fs'
-import { chromium } from 'playwright-core'
+import { launch } from './browser.mjs'
 
 const [url = 'http://127.0.0.1:5173', out = 'shots', filter = ''] = process.argv.slice(2)
 mkdirSync(out, { recursive: true })
@@ -60,10 +60,7 @@ const scenes = {
   settings: async (page) => page.goto(`${url}/settings`),
 }
 
-const browser = await chromium.launch({
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
-})
+const browser = await launch()
 for (const [name, play] of Object.entries(scenes)) {
   if (filter && !name.match(filter)) continue
   for (const [size, viewport] of Object.entries(sizes)) {

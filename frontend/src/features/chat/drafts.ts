@@ -30,10 +30,10 @@ export function readDraft(conversationId: Id | null): Draft {
 
 export function writeDraft(conversationId: Id | null, draft: Draft): void {
   const key = PREFIX + (conversationId ?? 'new')
-  // An upload that is under way cannot be taken up after a reload from here.
-  const attachments = draft.attachments.filter((item) => item.state === 'uploaded')
-  if (draft.text.trim() === '' && attachments.length === 0) writeStored(key, null)
-  else if (draft.text.length <= MAX_LENGTH) writeStored(key, { text: draft.text, attachments, savedAt: Date.now() })
+  // Also unfinished uploads: they go on behind another conversation, or wait for their file to be chosen again after a reload.
+  const { text, attachments } = draft
+  if (text.trim() === '' && attachments.length === 0) writeStored(key, null)
+  else if (text.length <= MAX_LENGTH) writeStored(key, { text, attachments, savedAt: Date.now() })
 }
 
 /** Text that comes back from the outbox: into the composer if it shows this conversation, and not over a newer draft. */

@@ -147,7 +147,9 @@ export function startChatSync(): () => void {
     sender.start(),
     onNotification('conversation', ({ conversation }) => {
       upsertConversation(conversation)
-      followHead(conversation.id, conversation.head_message_id)
+      // The answer to our own post, which is on its way, brings the same and more.
+      const ours = outbox.get().some((entry) => entry.conversationId === conversation.id && entry.clientId === sender.inFlight)
+      if (!ours) followHead(conversation.id, conversation.head_message_id)
     }),
     onNotification('run', ({ run }) => onRun(run)),
     onNotification('model', ({ model }) => {
@@ -172,6 +174,8 @@ function onRun(run: Run): void {
   patchConversation(run.conversation_id, { active_run_id: over ? null : run.id })
   if (!known) return
   const answer = known.messages.get(run.answer_id)
+  // Most likely our own, whose post is about to be answered; if not, its end is notified as well.
+  if (!answer && sender.inFlight !== null) return
   // A run from elsewhere, or an end that no stream of this tab has brought.
   if (!answer || (over && !isFinal(answer) && !liveRuns.store(run.id))) void loadThread(run.conversation_id, run.answer_id)
 }

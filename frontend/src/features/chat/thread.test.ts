@@ -79,6 +79,14 @@ describe('new knowledge of messages', () => {
     expect(withMessages(tree, [message('a3', 'q3', 6, { text: 'more' })]).messages.get('a3')?.text).toBe('more')
   })
 
+  test('keeps the objects of what did not change', () => {
+    const copies = [...tree.messages.values()].map((item) => ({ ...item }))
+    expect(withMessages(tree, copies)).toBe(tree)
+    const changed = withMessages(tree, [...copies, message('q4', 'a4', 8)])
+    expect(changed.messages.get('a1')).toBe(tree.messages.get('a1'))
+    expect(changed.messages.size).toBe(8)
+  })
+
   test('never lets a late answer say that a finished message still runs', () => {
     const late = message('a3', 'q3', 6, { status: 'running', text: 'part' })
     expect(withMessages(tree, [late])).toBe(tree)

@@ -70,7 +70,7 @@ export function withMessages(thread: Thread, incoming: readonly Message[]): Thre
   let changed: Map<Id, Message> | null = null
   for (const message of incoming) {
     const old = (changed ?? thread.messages).get(message.id)
-    if (old && isFinal(old) && !isFinal(message)) continue
+    if (old && (isSame(old, message) || (isFinal(old) && !isFinal(message)))) continue
     changed ??= new Map(thread.messages)
     changed.set(message.id, message)
   }
@@ -79,6 +79,18 @@ export function withMessages(thread: Thread, incoming: readonly Message[]): Thre
 
 export function isFinal(message: Message): boolean {
   return message.status !== 'queued' && message.status !== 'running'
+}
+
+/** Reading a conversation again brings mostly what is known: the old objects stay, so that nothing renders again for them. */
+function isSame(a: Message, b: Message): boolean {
+  return (
+    a.status === b.status &&
+    a.text === b.text &&
+    a.run_id === b.run_id &&
+    a.finished_at === b.finished_at &&
+    a.files.length === b.files.length &&
+    a.files.every((file, at) => file.state === b.files[at]?.state && file.page_count === b.files[at]?.page_count)
+  )
 }
 
 const bySeq = (a: Message, b: Message): number => a.seq - b.seq
