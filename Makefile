@@ -5,7 +5,7 @@ LOCAL := $(PYTHON) -m infra.local
 UP := $(if $(S3),--with-s3) $(if $(QUIET),--quiet)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help up up-detached down status setup test test-faults check bench doctor clean clean-data lock
+.PHONY: help up up-detached down status setup test test-faults check bench doctor clean clean-data lock env
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make check        formats, lint, types, layers"
 	@echo "make test-faults  kill processes under load and count what was lost"
 	@echo "make bench        measure, print, write build/bench/*.json"
+	@echo "make env         secrets for docker compose (.env)"
 	@echo "make doctor       what is wrong with this installation, and what to do"
 	@echo "make clean        remove what was installed and built; make clean-data also what people stored"
 
@@ -47,6 +48,9 @@ bench:
 
 doctor:
 	@$(LOCAL) doctor $(ARGS)
+
+env:
+	@$(LOCAL) env
 
 lock:
 	@$(LOCAL) lock

@@ -165,6 +165,7 @@ class Stack:
             "PARLEY_STATE_DIR": str(state),
             "DJANGO_SETTINGS_MODULE": self.settings,
             "PARLEY_REPLICA_URLS": "" if self.engine else replicas,
+            "PARLEY_VLLM_PYTHON": str(Layout(REPOSITORY, state).engine_python),
             "PYTHONUNBUFFERED": "1",
         }
         return {**os.environ, **self.services.environment(), **own, **self.environment}

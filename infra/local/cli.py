@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("down", help="stop everything")
     state = commands.add_parser("status", help="what runs")
     state.add_argument("--json", action="store_true")
-    for name in ("test", "check", "bench", "test-faults", "doctor", "lock"):
+    for name in ("test", "check", "bench", "test-faults", "doctor", "lock", "env"):
         command = commands.add_parser(name, help="see the Makefile", add_help=False)
         command.add_argument("rest", nargs=argparse.REMAINDER)
     clean = commands.add_parser("clean", help="remove what was installed and built")

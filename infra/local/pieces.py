@@ -43,6 +43,11 @@ class Plan:
     engine: bool
 
     @property
+    def objects_elsewhere(self) -> bool:
+        """Whether files are kept in an S3 API, ours or another's."""
+        return bool(self.addresses.get("S3_ENDPOINT") or os.environ.get("S3_ENDPOINT"))
+
+    @property
     def url(self) -> str:
         return os.environ.get("PARLEY_PUBLIC_URL") or f"http://{self.host}:{self.port}"
 
@@ -177,7 +182,7 @@ def app_pieces(plan: Plan) -> list[Piece]:
     )
     return [
         web,
-        piece("runner", "cyan", "manage.py", "runner", stop_within=20),
+        piece("runner", "cyan", "manage.py", "runner", stop_within=25),
         piece("worker", "magenta", *celery, *quiet, "-Q", "ingest,default,embed", "-c", "2", "-n", "main@%h", *schedule,
               nice=10),
         piece("ocr", "magenta", *celery, *quiet, "-Q", "ocr", "-c", "1", "-n", "ocr@%h", nice=12, OMP_THREAD_LIMIT="1"),
@@ -187,7 +192,11 @@ def app_pieces(plan: Plan) -> list[Piece]:
 def engine_pieces(plan: Plan) -> list[Piece]:
     if not plan.engine:
         return []
-    common = {**environment(plan), "PARLEY_VLLM_PYTHON": str(plan.layout.engine_python)}
+    common = {
+        **environment(plan),
+        "PARLEY_VLLM_PYTHON": str(plan.layout.engine_python),
+        "PARLEY_VLLM": kind_for_this_machine(),
+    }
     command = (str(plan.layout.python), "-m", "inference.supervisor")
     return [Piece("inference", command, common, plan.layout.repository, None, "yellow", nice=5, stop_within=40)]
 

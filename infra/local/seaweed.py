@@ -66,6 +66,9 @@ class Seaweed:
         for role, (port, grpc) in self.ports().items():
             options += [f"-{role}.port={port}", f"-{role}.port.grpc={grpc}"]
         options += [
+            # Servers that nobody asked for would listen on fixed ports, and on every address.
+            "-s3.port.iceberg=0",
+            "-s3.port.lance=0",
             "-volume.max=16",
             "-master.volumeSizeLimitMB=256",
             "-master.telemetry=false",

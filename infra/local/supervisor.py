@@ -83,6 +83,8 @@ class Supervisor:
             await asyncio.to_thread(self.plan.postgres.ensure_database)
         step.end("ok", "green", ", ".join(keeper.piece.name for keeper in stores) or "elsewhere")
         await self._migrate()
+        if self.plan.objects_elsewhere:
+            await self._manage("prepare_storage")
         step = StepLine("web, runner, workers")
         web = self._keep(pieces.app_pieces(self.plan))[0]
         while not await web.wait_ready(PATIENCE["web"]):
@@ -120,9 +122,14 @@ class Supervisor:
         if cluster and stamp.is_file() and stamp.read_text() == digest:
             return
         step = StepLine("migrations")
-        command = [str(self.layout.python), "manage.py", "migrate", "--no-input", "--skip-checks"]
+        await self._manage("migrate", "--no-input", "--skip-checks")
+        stamp.write_text(digest)
+        step.end("ok", "green")
+
+    async def _manage(self, command: str, *options: str) -> None:
+        """Run a management command to its end. Raises StartFailed with the end of its output."""
         process = await asyncio.create_subprocess_exec(
-            *command,
+            *(str(self.layout.python), "manage.py", command, *options),
             cwd=self.layout.repository,
             env=pieces.environment(self.plan),
             stdout=asyncio.subprocess.PIPE,
@@ -130,12 +137,10 @@ class Supervisor:
         )
         output, _ = await process.communicate()
         for line in output.splitlines():
-            self.hub.line("migrate", "grey", line)
+            self.hub.line(command, "grey", line)
         if process.returncode:
             end = output.decode(errors="replace").strip().splitlines()[-8:]
-            raise StartFailed("The migrations failed:\n" + "\n".join(f"      {line}" for line in end))
-        stamp.write_text(digest)
-        step.end("ok", "green")
+            raise StartFailed(f"manage.py {command} failed:\n" + "\n".join(f"      {line}" for line in end))
 
     async def _stop_all(self) -> None:
         self.state = "stopping"

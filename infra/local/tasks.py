@@ -49,6 +49,7 @@ def run(layout: Layout, name: str, rest: Sequence[str]) -> int:
         "bench": bench,
         "doctor": doctor,
         "lock": lock,
+        "env": env,
     }
     return tasks[name](layout, rest)
 
@@ -116,6 +117,22 @@ def doctor(layout: Layout, rest: Sequence[str]) -> int:
         say("Nothing is installed yet: run `make up` (or `make setup`) first.")
         return 1
     return subprocess.run([layout.python, "manage.py", "doctor", *rest], cwd=layout.repository, check=False).returncode
+
+
+def env(layout: Layout, rest: Sequence[str]) -> int:
+    """Write .env for docker compose with new secrets; an existing one is left alone."""
+    path = layout.repository / ".env"
+    if path.exists():
+        say(f"{path} exists and was left alone.")
+        return 0
+    # Hexadecimal, since passwords become part of addresses.
+    wanted = ("POSTGRES_PASSWORD", "VALKEY_PASSWORD", "S3_SECRET_KEY", "PARLEY_SECRET_KEY", "PARLEY_CACHE_SALT_SECRET")
+    profile = "gpu" if engine.has_gpu() else "cpu"
+    lines = [f"COMPOSE_PROFILES={profile}", *(f"{name}={secrets.token_hex(32)}" for name in wanted)]
+    path.touch(mode=0o600)
+    path.write_text("\n".join(lines) + "\n")
+    say(f"Wrote {path} with new secrets. Next: docker compose up")
+    return 0
 
 
 def lock(layout: Layout, rest: Sequence[str]) -> int:
