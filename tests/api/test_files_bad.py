@@ -65,10 +65,11 @@ def test_too_many_pages_are_refused_before_they_are_read(caller: Caller, setting
 
 
 def test_an_object_that_changed_size_or_went_away_is_noticed_after_signing(caller: Caller) -> None:
-    for change, expected in (
+    changes: list[tuple[Callable[[str], None], str]] = [
         (lambda key: storage().put(key, b"other", content_type="text/plain"), "size_mismatch"),
         (lambda key: storage().delete_prefix(key), "missing"),
-    ):
+    ]
+    for change, expected in changes:
         file = caller.upload("a.txt", b"announced size")
         change(f"{caller.actor.organization_id}/{file['id']}/original")
         drain(UUID(file["id"]))

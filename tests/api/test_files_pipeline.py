@@ -14,10 +14,11 @@ import pytest
 from apps.accounts.models import User
 from apps.core.notify import user_channel
 from apps.core.valkey import valkey
-from apps.files import indexing, tasks
+from apps.files import extraction, indexing, tasks
 from apps.files.extraction import PageRecord, Reason
+from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.models import File, FileStage, Page, Passage, Posting
-from apps.files.pipeline import leases, recognition, steps, sweep
+from apps.files.pipeline import leases, sweep
 from apps.files.pipeline.progress import NOTE_INTERVAL_S
 from apps.files.storage import StorageUnavailable, storage
 from tests.factories import documents
@@ -132,7 +133,7 @@ def test_pages_are_published_while_later_ones_are_read(caller: Caller, monkeypat
 
 
 def test_the_owner_is_told_live_and_not_too_often(caller: Caller) -> None:
-    with valkey().pubsub() as pubsub:
+    with valkey().pubsub() as pubsub:  # type: ignore[no-untyped-call]
         pubsub.subscribe(user_channel(caller.actor.user_id))
         file_id = caller.upload("a.pdf", documents.short_pdf(60))["id"]
         tasks.verify(file_id)
@@ -167,7 +168,7 @@ def test_messages_delivered_twice_do_nothing_twice(caller: Caller, monkeypatch: 
     file = caller.ingest("a.pdf", documents.short_pdf(3))
     before = list(Page.objects.order_by("number").values_list("id", "indexed_at"))
     passages = set(Passage.objects.values_list("id", flat=True))
-    monkeypatch.setattr(steps.extraction, "run", lambda *a, **k: pytest.fail("parsed again"))
+    monkeypatch.setattr(extraction, "run", lambda *a, **k: pytest.fail("parsed again"))
     for task in (tasks.verify, tasks.parse, tasks.ocr, tasks.index, tasks.embed, tasks.purge):
         task(file["id"])
     assert list(Page.objects.order_by("number").values_list("id", "indexed_at")) == before
@@ -242,7 +243,7 @@ def test_what_stays_down_fails_in_the_end_and_can_be_retried(caller: Caller, mon
 
 def test_only_failed_pages_are_read_again(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        recognition.extraction,
+        extraction,
         "ocr_page",
         lambda path, kind, number, limits: PageRecord(number=number, error=Reason.OCR_FAILED),
     )
@@ -269,7 +270,7 @@ def test_only_failed_pages_are_read_again(caller: Caller, monkeypatch: pytest.Mo
 def test_the_same_content_is_parsed_once_for_an_owner(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     body = documents.short_pdf(4)
     first = caller.ingest("a.pdf", body)
-    monkeypatch.setattr(steps.extraction, "run", lambda *a, **k: pytest.fail("parsed again"))
+    monkeypatch.setattr(extraction, "run", lambda *a, **k: pytest.fail("parsed again"))
     second = caller.ingest("copy of a.pdf", body)
 
     assert (second["state"], second["searchable"], second["page_count"]) == ("ready", "hybrid", 4)
@@ -323,3 +324,23 @@ def test_the_same_content_of_another_owner_is_parsed_for_them(caller: Caller, ba
     assert File.objects.get(id=other["id"]).same_as_id is None
     assert other["state"] == "ready"
     assert User.objects.count() == 2
+
+
+def test_without_an_embedder_the_file_stays_searchable_by_keywords(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unavailable(_: UUID) -> int:
+        raise EmbedderUnavailable("no weights")
+
+    monkeypatch.setattr(indexing, "embed_file", unavailable)
+    file_id = caller.upload("a.txt", documents.text())["id"]
+    for _ in range(leases.MAX_FAILURES + 2):
+        hurry(UUID(file_id))
+        drain(UUID(file_id))
+    file = caller.file(file_id)
+    assert (file["state"], file["stage"], file["searchable"], file["error"]) == ("ready", None, "keyword", None)
+
+    monkeypatch.undo()
+    assert caller.post(f"/{file_id}/retry").status_code == 200
+    drain(UUID(file_id))
+    assert caller.file(file_id)["searchable"] == "hybrid"

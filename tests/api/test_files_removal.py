@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from apps.core.ids import new_id
 from apps.core.valkey import valkey
-from apps.files import indexing, services, tasks
+from apps.files import extraction, indexing, services, tasks
 from apps.files.access import access_file
 from apps.files.models import File, FileStage, Page, Passage, Posting, StageName
 from apps.files.pipeline import leases, previews, removal, sweep
@@ -146,16 +146,16 @@ def test_a_picture_drawn_while_its_file_is_deleted_is_not_kept(caller: Caller) -
     file = complete_file(caller)
     preview = previews.access_preview(caller.actor, file.id, 2, width=400)
     assert access_file(caller.actor, file.id) == file
-    real = previews.extraction.render_page
+    real = extraction.render_page
 
     def slow(*args: Any, **options: Any) -> bytes:
-        png = real(*args, **options)
+        png: bytes = real(*args, **options)
         services.delete_file(caller.actor, file.id)
         tasks.purge(str(file.id))
         return png
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(previews.extraction, "render_page", slow)
+        patch.setattr(extraction, "render_page", slow)
         previews.picture(preview)
     assert leftovers(file.id) == {}
 

@@ -88,8 +88,8 @@ class PdfPage:
 
     def __init__(self, canvas: Canvas, number: int, title: str) -> None:
         self._canvas = canvas
-        self._width = A4[0] - 2 * MARGIN
-        self._y = A4[1] - MARGIN - 10
+        self._width: float = A4[0] - 2 * MARGIN
+        self._y: float = A4[1] - MARGIN - 10
         canvas.setFont("Helvetica", 8)
         canvas.drawString(MARGIN, A4[1] - 36, title)
         canvas.drawCentredString(A4[0] / 2, 30, f"Page {number}")
@@ -209,7 +209,7 @@ def scan(lines: Sequence[str], *, width: int = 1654, height: int = 2339, noise: 
     font = ImageFont.load_default(size=34)
     y = 170
     for sentence in lines:
-        for line in _wrap(sentence, width - 320, lambda text: draw.textlength(text, font=font)):
+        for line in _wrap(sentence, width - 320, lambda text: float(draw.textlength(text, font=font))):
             draw.text((160, y), line, fill=20, font=font)
             y += 50
         y += 24

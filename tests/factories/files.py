@@ -110,7 +110,7 @@ def drain(file_id: UUID, *, rounds: int = 20) -> None:
             return
         for name in found:
             TASKS[StageName(name)](str(file_id))
-    raise AssertionError(f"stages still due after {rounds} rounds: {found}")
+    raise AssertionError(f"stages still due after {rounds} rounds")
 
 
 def hurry(file_id: UUID) -> None:

@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from apps.files import extraction, indexing
 from apps.files.extraction import Document, ExtractionFailed, Limits, PageRecord
+from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.models import File, FileStage, FileState, Page, PageState, StageName
 from apps.files.pipeline import copying, leases, progress
 from apps.files.pipeline.leases import Claim, LeaseLost
@@ -29,7 +30,15 @@ COPY_WAIT_S, COPY_WAIT_MAX_S = 2.0, 30.0
 Lost = threading.Event
 log = structlog.get_logger(__name__)
 
-OUTSIDE = (Retryable, StorageUnavailable, OperationalError, InterfaceError, OSError, SoftTimeLimitExceeded)
+OUTSIDE = (
+    Retryable,
+    StorageUnavailable,
+    EmbedderUnavailable,
+    OperationalError,
+    InterfaceError,
+    OSError,
+    SoftTimeLimitExceeded,
+)
 """Failures that say nothing about the file."""
 
 
