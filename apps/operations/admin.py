@@ -12,7 +12,7 @@ from allauth.account.models import EmailAddress
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils import timezone
@@ -26,6 +26,7 @@ from apps.conversations.models import Run
 from apps.files.models import File, FileStage
 from apps.operations.forms import NewUserForm, UserForm
 
+admin.site.index_title = "Console"
 admin.site.unregister(Group)
 admin.site.unregister(EmailAddress)
 
@@ -234,8 +235,3 @@ class UsageEntryAdmin(ReadOnly, Bounded, ModelAdmin):  # type: ignore[misc]
     date_hierarchy = "created_at"
     ordering = ("-id",)
     fields = (*list_display, "subject_id")
-
-
-def registered_models() -> list[type[Model]]:
-    """Every model of the console, for its tests."""
-    return list(admin.site._registry)
