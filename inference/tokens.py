@@ -27,14 +27,21 @@ _UNASKED_BASE, _UNASKED_EACH = 40, 6
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """Tokens that the template adds: once, once where the chat has no system message, and for each message."""
+    """Tokens that the template adds: to a chat of one question, with and without a system message, and for each
+    further pair of messages (their roles may differ in length, so one message alone cannot be told exactly)."""
 
-    base: int
-    without_system: int
-    each: int
+    bare: int
+    with_system: int
+    pair: int
+
+    def of(self, messages: Sequence[ChatMessage]) -> int:
+        spoken = sum(m.role != "system" for m in messages)
+        systems = len(messages) - spoken
+        more = max(0, spoken - 1) + max(0, systems - 1)
+        return (self.with_system if systems else self.bare) + -(-more * self.pair // 2)
 
 
-_UNMEASURED = Overhead(4, _UNASKED_BASE, _UNASKED_EACH)
+_UNMEASURED = Overhead(_UNASKED_BASE, _UNASKED_BASE, 2 * _UNASKED_EACH)
 
 
 class TokenCounter:
@@ -49,11 +56,7 @@ class TokenCounter:
         if await self._load() is None:
             return await self._count_without_file(messages, remote)
         overhead = await self._measure(remote)
-        plain = await self._plain([m.content for m in messages])
-        has_system = any(m.role == "system" for m in messages)
-        return (
-            sum(plain) + overhead.each * len(messages) + overhead.base + (0 if has_system else overhead.without_system)
-        )
+        return sum(await self._plain([m.content for m in messages])) + overhead.of(messages)
 
     async def _count_without_file(self, messages: Sequence[ChatMessage], remote: RemoteCount | None) -> int:
         if remote is not None:
@@ -89,20 +92,22 @@ class TokenCounter:
         return [len(e.ids) for e in self._tokenizer.encode_batch(texts, add_special_tokens=False)]
 
     async def _measure(self, remote: RemoteCount | None) -> Overhead:
-        """Three small questions whose differences give the template's share."""
+        """Three small questions whose differences give the template's share. A template that has no place for a
+        system message answers the second one with an error."""
         if self._overhead is None and remote is not None:
-            user, system = ChatMessage("user", "a"), ChatMessage("system", "a")
+            user, reply = ChatMessage("user", "a"), ChatMessage("assistant", "a")
+            letter = self._plain_now(["a"])[0]
             try:
-                one = await remote((user,))
-                with_system = await remote((system, user))
-                longer = await remote((system, user, ChatMessage("assistant", "a"), user))
+                bare = await remote((user,)) - letter
+                pair = await remote((user, reply, user)) - bare - 3 * letter
             except InferenceError as error:
                 log.info("the chat template could not be measured: %s", error)
                 return _UNMEASURED
-            letter = self._plain_now(["a"])[0]
-            each = -(-(longer - with_system) // 2) - letter
-            base = with_system - 2 * (each + letter)
-            self._overhead = Overhead(base, one - (base + each + letter), each)
+            try:
+                with_system = await remote((ChatMessage("system", "a"), user)) - 2 * letter
+            except InferenceError:
+                with_system = bare + pair
+            self._overhead = Overhead(bare, with_system, pair)
         return self._overhead or _UNMEASURED
 
 

@@ -351,7 +351,8 @@ class _Answer(HeadSink):
 
     def on_lost(self, reason: str) -> None:
         super().on_lost(reason)
-        self._finish_reading(reason)
+        if self.status:
+            self._finish_reading(reason)
 
     def _finish_reading(self, reason: str) -> None:
         if self._over is not None:
