@@ -64,8 +64,17 @@ class Child:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
-    def last_words(self) -> str:
-        """The line of the log that most likely says why it ended."""
+    def obituary(self) -> str:
+        """How it ended, and the log's line that most likely says why."""
+        status, words = self.returncode or 0, self._last_words()
+        if status < 0:
+            how = f"it was ended by {signal.Signals(-status).name}"
+            hint = " (out of memory?)" if status == -signal.SIGKILL else ""
+        else:
+            how, hint = f"it ended with status {status}", ""
+        return f"{how}{hint}" + (f": {words}" if words else "")
+
+    def _last_words(self) -> str:
         try:
             with self._log.open("rb") as handle:
                 handle.seek(max(0, self._log.stat().st_size - _LOG_TAIL))
@@ -73,7 +82,7 @@ class Child:
         except OSError:
             return ""
         errors = [line for line in lines if "Error" in line or "error:" in line]
-        return (errors or lines or [""])[-1].strip()[:300]
+        return errors[-1].strip()[:300] if errors else ""
 
 
 async def start_child(command: Sequence[str], environment: dict[str, str], log: Path, owner: str) -> Child:

@@ -149,9 +149,13 @@ class ReplicaPool:
         self._tasks = [asyncio.create_task(self._keep_fresh(), name="replica-pool")]
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, *self._closing, return_exceptions=True)
+        left = set(self._tasks)
+        while left:
+            # Once is not enough: before Python 3.12 `asyncio.wait_for`, in the Valkey client, can lose a cancellation.
+            for task in left:
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=0.2)
+        await asyncio.gather(*self._closing, return_exceptions=True)
         self._tasks = []
         for line in self._lines.values():
             for ticket in list(line.tickets):

@@ -181,7 +181,7 @@ class LocalReplica:
         deadline = time.monotonic() + START_LIMIT_S
         while time.monotonic() < deadline:
             if child.returncode is not None:
-                raise ReplicaGone(self._obituary(child))
+                raise ReplicaGone(child.obituary())
             if await _listens(self._info.url):
                 health = await engine.health()
                 if health.ok:
@@ -219,7 +219,7 @@ class LocalReplica:
             while True:
                 done, _ = await asyncio.wait({exit_seen}, timeout=_WATCH_S)
                 if done:
-                    raise ReplicaGone(self._obituary(self._child))
+                    raise ReplicaGone(self._child.obituary())
                 sick = 0 if await self._refresh() else sick + 1
                 if sick >= _SICK_LIMIT:
                     raise ReplicaGone(f"no answer to {sick} health checks: {self._info.error}")
@@ -238,18 +238,13 @@ class LocalReplica:
         self._info = replace(self._info, error=seen.error)
         return False
 
-    def _obituary(self, child: Child) -> str:
-        words = child.last_words()
-        return f"the engine ended with status {child.returncode}" + (f": {words}" if words else "")
-
     # ------------------------------------------------ end
 
     async def drain(self, within_s: float) -> None:
         """No new answers (the caller publishes that), then wait for those in progress, then SIGTERM."""
         if self._info.state is not ReplicaState.READY or self._engine is None or self._child is None:
             return
-        self._info = replace(self._info, state=ReplicaState.DRAINING, phase="draining")
-        self._on_change(self)
+        self._become(ReplicaState.DRAINING, "draining")
         with suppress(InferenceError):
             for _ in range(int(within_s / _POLL_S)):
                 load = await self._engine.load()
