@@ -51,7 +51,9 @@ def ensure(layout: Layout, steps: Steps, uv: Path) -> None:
     """Install the engine's environment when it is missing or its lock changed."""
     kind = kind_for_this_machine()
     if kind == "none":
-        skipped("inference engine", "remote replicas are used")
+        skipped(
+            "inference engine", "none is wanted here" if os.environ.get("PARLEY_VLLM") else "remote replicas are used"
+        )
         return
     name = f"inference engine (vLLM, {kind.upper()})"
     digest = digest_of([REQUIREMENTS / f"{part}.lock" for part in (kind, "engine", "weights")], kind, TORCH)

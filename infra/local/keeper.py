@@ -31,7 +31,9 @@ class Piece:
     command: tuple[str, ...]
     environment: Mapping[str, str]
     folder: Path
+    # It serves when the probe says so, or when it prints these words; with neither, once it runs.
     probe: Callable[[], bool] | None = None
+    ready_words: bytes = b""
     colour: str = "grey"
     nice: int = 0
     stop_signal: signal.Signals = signal.SIGTERM
@@ -116,7 +118,7 @@ class Keeper:
         self.identity = identify(process.pid)
         self.changed()
         assert process.stdout is not None
-        reading = asyncio.create_task(self.hub.follow(piece.name, piece.colour, process.stdout))
+        reading = asyncio.create_task(self.hub.follow(piece.name, piece.colour, process.stdout, self._see))
         probing = asyncio.create_task(self._await_probe())
         try:
             code = await process.wait()
@@ -129,10 +131,19 @@ class Keeper:
         reading.cancel()
         return code
 
+    def _see(self, line: bytes) -> None:
+        if self.piece.ready_words and self.piece.ready_words in line:
+            self._serve()
+
     async def _await_probe(self) -> None:
+        if self.piece.ready_words:
+            return
         # Another process cannot set an event of ours, so it is asked again and again.
         while self.piece.probe is not None and not await asyncio.to_thread(self.piece.probe):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
+        self._serve()
+
+    def _serve(self) -> None:
         self.reason = ""
         self._enter("ready")
         self.ready.set()

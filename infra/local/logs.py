@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -69,13 +70,14 @@ class LogHub:
         sys.stdout.write(f"{paint(f'{name:<9}', colour)} {text}\n")
         sys.stdout.flush()
 
-    async def follow(self, name: str, colour: str, stream: asyncio.StreamReader) -> None:
-        """Pass on the lines of a stream until it ends."""
+    async def follow(self, name: str, colour: str, stream: asyncio.StreamReader, seen: Callable[[bytes], None]) -> None:
+        """Pass on the lines of a stream until it ends; `seen` gets each."""
         rest = b""
         while chunk := await stream.read(65_536):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 self.line(name, colour, line.rstrip(b"\r")[:LONGEST_LINE])
+                seen(line)
             if len(rest) > LONGEST_LINE:
                 self.line(name, colour, rest[:LONGEST_LINE])
                 rest = b""

@@ -153,23 +153,24 @@ def app_pieces(plan: Plan) -> list[Piece]:
     """Web, runner and workers. Workers give way to the model, and the model to web and runner."""
     python, repository, common = str(plan.layout.python), plan.layout.repository, environment(plan)
 
-    def piece(name: str, colour: str, *command: str, nice: int = 0, stop_within: float = 15, **more: str) -> Piece:
+    def piece(name: str, colour: str, *command: str, words: bytes, nice: int, stop_within: float, **more: str) -> Piece:
         return Piece(
-            name, (python, *command), {**common, **more}, repository, None, colour, nice, stop_within=stop_within
+            name,
+            (python, *command),
+            {**common, **more},
+            repository,
+            ready_words=words,
+            colour=colour,
+            nice=nice,
+            stop_within=stop_within,
         )
 
-    celery = (
-        "-m",
-        "celery",
-        "--quiet",
-        "-A",
-        "apps.config.celery:app",
-        "worker",
-        "--without-gossip",
-        "--without-mingle",
-    )
-    quiet = ("--loglevel", "INFO")
-    schedule = ("-B", "-s", str(plan.layout.run / "beat-schedule"))
+    def worker(name: str, queues: str, processes: int, *options: str, nice: int, **more: str) -> Piece:
+        celery = ("-m", "celery", "--quiet", "-A", "apps.config.celery:app", "worker")
+        plain = ("--without-gossip", "--without-mingle", "--loglevel", "INFO")
+        own = ("-Q", queues, "-c", str(processes), "-n", f"{name}@%h", *options)
+        return piece(name, "magenta", *celery, *plain, *own, words=b" ready.", nice=nice, stop_within=15, **more)
+
     web = Piece(
         "web",
         (python, *web_command(plan.host, plan.port)),
@@ -180,13 +181,13 @@ def app_pieces(plan: Plan) -> list[Piece]:
         stop_within=12,
         address=plan.url,
     )
+    schedule = ("-B", "-s", str(plan.layout.run / "beat-schedule"))
     return [
         web,
-        piece("runner", "cyan", "manage.py", "runner", stop_within=25),
-        piece("worker", "magenta", *celery, *quiet, "-Q", "ingest,default,embed", "-c", "2", "-n", "main@%h", *schedule,
-              nice=10),
-        piece("ocr", "magenta", *celery, *quiet, "-Q", "ocr", "-c", "1", "-n", "ocr@%h", nice=12, OMP_THREAD_LIMIT="1"),
-    ]  # fmt: skip
+        piece("runner", "cyan", "manage.py", "runner", words=b"runner.ready", nice=0, stop_within=25),
+        worker("worker", "ingest,default,embed", 2, *schedule, nice=10),
+        worker("ocr", "ocr", 1, nice=12, OMP_THREAD_LIMIT="1"),
+    ]
 
 
 def engine_pieces(plan: Plan) -> list[Piece]:
@@ -198,7 +199,7 @@ def engine_pieces(plan: Plan) -> list[Piece]:
         "PARLEY_VLLM": kind_for_this_machine(),
     }
     command = (str(plan.layout.python), "-m", "inference.supervisor")
-    return [Piece("inference", command, common, plan.layout.repository, None, "yellow", nice=5, stop_within=40)]
+    return [Piece("inference", command, common, plan.layout.repository, colour="yellow", nice=5, stop_within=40)]
 
 
 def web_command(host: str, port: int) -> tuple[str, ...]:

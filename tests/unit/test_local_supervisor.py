@@ -60,6 +60,14 @@ async def test_it_is_ready_when_its_probe_says_so(tmp_path: Path, keep: Keep) ->
     assert states == ["ready", "stopped"]
 
 
+async def test_it_is_ready_when_it_prints_the_words(keep: Keep) -> None:
+    kept = keep("sleep 0.2; echo I am ready to serve; exec sleep 60", ready_words=b"ready to")
+    kept.start()
+    assert not await kept.wait_ready(0.1)
+    assert await kept.wait_ready(5)
+    await kept.stop()
+
+
 async def test_one_that_ends_is_started_again_with_growing_pauses(tmp_path: Path, keep: Keep) -> None:
     kept = keep("echo once >> starts; exit 7")
     kept.start()
