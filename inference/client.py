@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
 
 from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import RedisError
 
 from inference.engines.factory import make_engine
+from inference.members import Member, spread
 from inference.prober import StaticReplicas
 from inference.protocol import (
     Capacity,
@@ -61,7 +60,6 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 AUTO = "auto"
-_COOL_FIRST_S, _COOL_MOST_S, _FULL_COOL_S = 1.0, 30.0, 0.5
 _AFFINITY_SLACK = 0.5
 
 
@@ -76,34 +74,6 @@ class PoolLimits:
 
 
 @dataclass(eq=False, slots=True)
-class _Member:
-    """One replica as this process sees it. `others`: answers it runs for anyone else, as last published."""
-
-    record: Record
-    engine: Engine | None = None
-    mine: int = 0
-    others: int = 0
-    failures: int = 0
-    cool_until: float = 0.0
-    retired: bool = False
-
-    @property
-    def info(self) -> ReplicaInfo:
-        return self.record.replica
-
-    @property
-    def pressure(self) -> float:
-        return (self.mine + self.others) / max(1, self.info.slots)
-
-    @property
-    def is_free(self) -> bool:
-        return self.mine + self.others < self.info.slots
-
-    def is_usable(self, now: float) -> bool:
-        return self.info.state is ReplicaState.READY and self.cool_until <= now
-
-
-@dataclass(eq=False, slots=True)
 class Lease:
     """A slot on a replica, held until the `async with` ends."""
 
@@ -112,10 +82,17 @@ class Lease:
     model: ModelInfo
     waited_s: float
     _judge: Callable[[InferenceError | None], None] = field(repr=False)
+    _judged: bool = field(default=False, repr=False)
 
     def report(self, error: InferenceError | None) -> None:
         """Tell the pool how it went, when the error does not leave the `async with` by itself. None: it went well."""
+        self._judged = True
         self._judge(error)
+
+    def end(self) -> None:
+        """The `async with` was left without an error: it went well, unless something else was reported."""
+        if not self._judged:
+            self._judge(None)
 
 
 class ReplicaPool:
@@ -131,11 +108,11 @@ class ReplicaPool:
         engine_for: Callable[[ReplicaInfo], Engine] | None = None,
     ) -> None:
         self.limits = limits
-        self._redis: AsyncRedis | None = AsyncRedis.from_url(redis_url) if redis_url else None
+        self._redis: AsyncRedis | None = _connect(redis_url) if redis_url else None
         self._engine_for = engine_for or (lambda info: make_engine(info, merge_s=limits.merge_s))
         self._static = StaticReplicas(replica_urls, self._engine_for)
-        self._members: dict[str, _Member] = {}
-        self._lines: dict[str, WaitingLine[_Member]] = {}
+        self._members: dict[str, Member] = {}
+        self._lines: dict[str, WaitingLine[Member]] = {}
         self._models: tuple[ModelInfo, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
         self._closing: set[asyncio.Task[None]] = set()
@@ -169,7 +146,7 @@ class ReplicaPool:
 
     async def _keep_fresh(self) -> None:
         while True:
-            await asyncio.sleep(_spread(self.limits.refresh_s))
+            await asyncio.sleep(spread(self.limits.refresh_s))
             await self._static.probe_when_due()
             await self.refresh()
 
@@ -198,20 +175,15 @@ class ReplicaPool:
             if member is None or member.info.url != record.replica.url:
                 if member is not None:
                     self._retire(member)
-                self._members[key] = _Member(record, others=record.replica.running + record.replica.waiting)
+                self._members[key] = Member(record, others=record.replica.running + record.replica.waiting)
                 continue
-            if record.replica.state is ReplicaState.READY and member.info.state is not ReplicaState.READY:
-                member.failures, member.cool_until = 0, 0.0
-            if record.replica.updated_at != member.info.updated_at:
-                member.others = max(0, record.replica.running + record.replica.waiting - member.mine)
-            member.record = record
+            member.update(record)
         self._models = summarize(records.values())
         for model in list(self._lines):
             self._serve(model)
 
-    def _retire(self, member: _Member) -> None:
+    def _retire(self, member: Member) -> None:
         """Close the engine once its last answer is over: an answer in progress must not lose its connection."""
-
         member.retired = True
         if not member.mine and member.engine is not None:
             task = asyncio.create_task(member.engine.close())
@@ -254,10 +226,10 @@ class ReplicaPool:
             raise NoReplica(name)
         return await self._engine(members[0]).count_tokens(messages)
 
-    def _members_of(self, model: str) -> list[_Member]:
+    def _members_of(self, model: str) -> list[Member]:
         return [m for m in self._members.values() if m.record.card.id == model]
 
-    def _engine(self, member: _Member) -> Engine:
+    def _engine(self, member: Member) -> Engine:
         if member.engine is None:
             member.engine = self._engine_for(member.info)
         return member.engine
@@ -284,16 +256,17 @@ class ReplicaPool:
         info = self.resolve(model)
         line = self._line(info.id)
         began = time.monotonic()
-        ticket: Ticket[_Member] = Ticket(asyncio.get_running_loop().create_future(), prefer, avoid, on_wait)
+        ticket: Ticket[Member] = Ticket(asyncio.get_running_loop().create_future(), prefer, avoid, on_wait)
         member = await self._admit(info, line, ticket)
         got = time.monotonic()
-        judge = partial(self._judge, member)
+        lease = Lease(self._engine(member), member.info, info, got - began, member.judge)
         try:
-            yield Lease(self._engine(member), member.info, info, got - began, judge)
+            yield lease
         except (EngineFailed, EngineUnavailable, EngineOverloaded) as error:
-            judge(error)
+            lease.report(error)
             raise
         else:
+            lease.end()
             line.measure(time.monotonic() - got)
         finally:
             member.mine -= 1
@@ -301,12 +274,12 @@ class ReplicaPool:
                 self._retire(member)
             self._serve(info.id)
 
-    def _line(self, model: str) -> WaitingLine[_Member]:
+    def _line(self, model: str) -> WaitingLine[Member]:
         if model not in self._lines:
             self._lines[model] = WaitingLine(self.limits.max_waiting, self.limits.max_wait_s)
         return self._lines[model]
 
-    async def _admit(self, info: ModelInfo, line: WaitingLine[_Member], ticket: Ticket[_Member]) -> _Member:
+    async def _admit(self, info: ModelInfo, line: WaitingLine[Member], ticket: Ticket[Member]) -> Member:
         if not self._has_ready(info.id):
             raise NoReplica(info.id, eta_s=info.eta_s)
         if not line.tickets and (member := self._choose(info.id, ticket)) is not None:
@@ -326,7 +299,7 @@ class ReplicaPool:
             line.announce(self._slots(info.id))
 
     @staticmethod
-    def _take_back(ticket: Ticket[_Member]) -> None:
+    def _take_back(ticket: Ticket[Member]) -> None:
         """The waiter gave up in the very turn in which it was served."""
         granted = ticket.granted
         if granted.done() and not granted.cancelled() and granted.exception() is None:
@@ -350,7 +323,7 @@ class ReplicaPool:
                 ticket.granted.set_result(member)
         line.announce(self._slots(model))
 
-    def _choose(self, model: str, ticket: Ticket[_Member]) -> _Member | None:
+    def _choose(self, model: str, ticket: Ticket[Member]) -> Member | None:
         """The least loaded free replica; a preferred one may be up to half its slots busier than that."""
         now = time.monotonic()
         usable = [m for m in self._members_of(model) if m.is_usable(now)]
@@ -368,27 +341,12 @@ class ReplicaPool:
     def _slots(self, model: str) -> int:
         return sum(m.info.slots for m in self._members_of(model) if m.info.state is ReplicaState.READY)
 
-    def _judge(self, member: _Member, error: InferenceError | None) -> None:
-        """Cool a replica down after a failure, twice as long each time in a row; a full one only for a moment."""
-        now = time.monotonic()
-        if error is None:
-            member.failures = 0
-        elif isinstance(error, EngineOverloaded):
-            member.cool_until = max(
-                member.cool_until,
-                now + min(error.retry_after_s or _FULL_COOL_S, _COOL_MOST_S),
-            )
-        elif isinstance(error, EngineFailed | EngineUnavailable):
-            pause = min(_COOL_MOST_S, _COOL_FIRST_S * 2**member.failures)
-            member.failures += 1
-            member.cool_until = now + _spread(pause)
+
+def _connect(redis_url: str) -> AsyncRedis:
+    client: AsyncRedis = AsyncRedis.from_url(redis_url, socket_timeout=5, socket_connect_timeout=3)
+    return client
 
 
-def _spread(seconds: float) -> float:
-    """`seconds` give or take a tenth, so that processes and clients do not come back in step."""
-    return seconds * (0.9 + 0.2 * secrets.randbelow(1000) / 1000)
-
-
-def _settle(future: asyncio.Future[_Member], error: Exception) -> None:
+def _settle(future: asyncio.Future[Member], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)

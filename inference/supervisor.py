@@ -69,9 +69,15 @@ class Supervisor:
     async def _shut_down(self, lives: list[asyncio.Task[None]], chores: list[asyncio.Task[None]]) -> None:
         log.info("stopping")
         await asyncio.gather(*(r.drain(DRAIN_S) for r in self._locals))
-        for task in (*lives, *chores):
-            task.cancel()
-        await asyncio.gather(*lives, *chores, return_exceptions=True)
+        for life in lives:
+            life.cancel()
+        await asyncio.gather(*lives, return_exceptions=True)
+        left = set(chores)
+        while left:
+            # Once is not enough: before Python 3.12 `asyncio.wait_for`, in the Valkey client, can lose a cancellation.
+            for task in left:
+                task.cancel()
+            _, left = await asyncio.wait(left, timeout=0.2)
         for replica in self._locals:
             replica.mark_gone()
         await self._publish()

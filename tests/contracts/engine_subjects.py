@@ -36,7 +36,7 @@ from inference.registry import Record, read_records
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENGINE_HOME = REPOSITORY / ".parley"
 LIVE_MODEL = "smollm2-135m"
-READY_WITHIN_S = 600
+READY_WITHIN_S = 1500
 
 
 @dataclass

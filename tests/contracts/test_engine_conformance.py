@@ -10,10 +10,11 @@ import pytest
 from inference.protocol import ChatMessage, EngineFailed, EngineRejected, Resume
 from tests.contracts.engine_subjects import Subject, in_process, live, over_http
 
-pytestmark = [pytest.mark.timeout(900)]
+# The first test that wants the live engine also waits for its start.
+LIVE = pytest.param("live", marks=[pytest.mark.vllm, pytest.mark.timeout(1800)])
 
 
-@pytest.fixture(params=["in_process", "over_http", pytest.param("live", marks=pytest.mark.vllm)])
+@pytest.fixture(params=["in_process", "over_http", LIVE])
 async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
     if request.param == "live":
         context = live(request.getfixturevalue("live_supervisor"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -174,6 +175,23 @@ async def test_a_failing_replica_rests_and_comes_back(start: Start) -> None:
     await asyncio.sleep(1.2)
     async with AsyncExitStack() as stack:
         assert (await hold(pool, stack, prefer="m@a")).replica.id == "m@a"
+
+
+async def test_a_good_answer_ends_the_row_of_failures(start: Start) -> None:
+    pool = await start("m=fake://a?slots=9")
+    (member,) = pool._members.values()
+    for _ in range(3):
+        member.cool_until = 0
+        await fail_on(pool, "m@a")
+    assert member.failures == 3
+    assert 3 < member.cool_until - time.monotonic() < 5
+    member.cool_until = 0
+    async with pool.reserve("m", tokens=1):
+        pass
+    assert member.failures == 0
+    async with pool.reserve("m", tokens=1) as lease:
+        lease.report(EngineFailed("handled by the caller"))
+    assert member.failures == 1
 
 
 async def fail_on(pool: ReplicaPool, replica: str) -> None:
