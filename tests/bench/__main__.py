@@ -1,0 +1,98 @@
+"""All measurements, one after another: `python -m tests.bench [NAME...]` (`make bench`).
+
+Each measurement is a program of its own that writes `build/bench/NAME.json` (name -> value, unit, goal, ok). This
+one runs them, prints every figure again and ends with 1 when a goal was missed or a measurement failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from infra.local.layout import REPOSITORY
+
+REPORTS = REPOSITORY / "build" / "bench"
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A program of this package and what it needs to be told."""
+
+    name: str
+    arguments: tuple[str, ...] = field(default=())
+
+    @property
+    def report(self) -> Path:
+        return REPORTS / f"{self.name}.json"
+
+
+def measurements() -> list[Measurement]:
+    found = [
+        Measurement("streaming"),
+        Measurement("files"),
+        Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),
+    ]
+    # A BEIR set is too large for the repository; measured where one is.
+    data = os.environ.get("PARLEY_BENCH_BEIR")
+    if data:
+        found.append(Measurement("retrieval", ("--data", data)))
+    return found
+
+
+def measure(wanted: list[Measurement]) -> list[str]:
+    """Run them; returns the names of those that failed as programs."""
+    failed = []
+    for measurement in wanted:
+        print(f"\n-- {measurement.name}", flush=True)
+        measurement.report.unlink(missing_ok=True)
+        began = time.monotonic()
+        command = [sys.executable, "-m", f"tests.bench.{measurement.name}", *measurement.arguments]
+        code = subprocess.run(command, cwd=REPOSITORY, check=False).returncode
+        print(f"   {time.monotonic() - began:.0f} s", flush=True)
+        # A missed goal may show in the exit status too; without a report it is the program that failed.
+        if not measurement.report.exists():
+            print(f"   {measurement.name} wrote no report (exit code {code})")
+            failed.append(measurement.name)
+    return failed
+
+
+def summary(wanted: list[Measurement]) -> list[str]:
+    """Print every figure; returns the names of those that missed their goals."""
+    missed = []
+    print(f"\n{'figure':<56}{'value':>10}  {'unit':<14}{'goal':>8}")
+    for measurement in wanted:
+        if not measurement.report.exists():
+            continue
+        figures: dict[str, dict[str, Any]] = json.loads(measurement.report.read_text())
+        for name, figure in figures.items():
+            goal = "" if figure["goal"] is None else f"{figure['goal']:g}"
+            word = "" if figure["goal"] is None else "ok" if figure["ok"] else "MISSED"
+            print(f"{name:<56}{figure['value']:>10}  {figure['unit']:<14}{goal:>8}  {word}")
+            missed += [] if figure["ok"] else [name]
+    return missed
+
+
+def main() -> int:
+    names = [measurement.name for measurement in measurements()]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(names)} (all)")
+    asked = parser.parse_args().names
+    if unknown := set(asked) - set(names):
+        parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
+    wanted = [measurement for measurement in measurements() if not asked or measurement.name in asked]
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    failed = measure(wanted)
+    missed = summary(wanted)
+    print(f"\n{len(missed)} goals missed, {len(failed)} measurements failed")
+    return 1 if failed or missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
