@@ -92,6 +92,7 @@ class StaticReplicas:
         self._records = {r.replica.id: r for r in (static_record(*pair) for pair in parse_replica_urls(urls))}
         self._records |= {r.replica.id: r for r in records}
         self._engines: dict[str, Engine] = {}
+        self._told: dict[str, ReplicaState] = {}
         self._next = 0.0
 
     def records(self) -> tuple[Record, ...]:
@@ -113,8 +114,11 @@ class StaticReplicas:
 
     async def publish(self, redis: AsyncRedis) -> None:
         """For processes that only read the registry. A supervisor that watches the same URL writes the same."""
-        if self._records:
-            await publish_records(redis, self.records())
+        states = {r.replica.id: r.replica.state for r in self.records()}
+        changed = {r.card.id for r in self.records() if self._told.get(r.replica.id) is not r.replica.state}
+        if states:
+            await publish_records(redis, self.records(), changed=changed)
+            self._told = states
 
     async def close(self) -> None:
         await asyncio.gather(*(e.close() for e in self._engines.values()), return_exceptions=True)

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
@@ -302,8 +303,13 @@ async def test_urls_are_published_for_those_who_only_read(start: Start, services
 
     url = services.environment()["REDIS_URL"]
     server = await serve()
-    await start(f"fake={server.url}?slots=5", redis_url=url)
     client = SyncRedis.from_url(url)
+    channel: Any = client.pubsub()  # type: ignore[no-untyped-call]
+    channel.subscribe("inference:changes")
+    await start(f"fake={server.url}?slots=5", redis_url=url)
+    notes = [channel.get_message(timeout=1)["data"] for _ in range(2)]
+    assert notes == [1, b'{"model":"fake"}']
+    channel.close()
     models = await asyncio.to_thread(read_models, client)
     assert [(m.id, m.state.value, m.context_length) for m in models] == [("fake", "ready", 131_072)]
     assert (await asyncio.to_thread(read_capacity, client, "fake")).slots == 5
