@@ -18,7 +18,7 @@ from apps.files import extraction, indexing, tasks
 from apps.files.extraction import PageRecord, Reason
 from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.models import File, FileStage, Page, Passage, Posting
-from apps.files.pipeline import leases, sweep
+from apps.files.pipeline import leases, recognition, sweep
 from apps.files.pipeline.progress import NOTE_INTERVAL_S
 from apps.files.storage import StorageUnavailable, storage
 from tests.factories import documents
@@ -344,3 +344,32 @@ def test_without_an_embedder_the_file_stays_searchable_by_keywords(
     assert caller.post(f"/{file_id}/retry").status_code == 200
     drain(UUID(file_id))
     assert caller.file(file_id)["searchable"] == "hybrid"
+
+
+def test_a_book_of_scans_lets_others_in_between(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recognition, "SLICE_S", 0.0)
+    file_id = caller.upload("a.pdf", documents.mixed_pdf(2, scanned=[1, 2], facts=[]))["id"]
+    tasks.verify(file_id)
+    tasks.parse(file_id)
+    assert valkey().llen("ocr") == 2, "one message a page, up to a few"
+    for left in (1, 0):
+        tasks.ocr(file_id)
+        assert Page.objects.filter(state="ocr").count() == left
+    assert valkey().llen("ocr") == 4, "each slice sent the message on"
+    assert caller.file(file_id)["state"] == "processing"
+    tasks.ocr(file_id)
+    assert caller.file(file_id)["state"] == "ready"
+
+
+@pytest.mark.parametrize("stage", ["parse", "ocr"])
+def test_an_object_that_vanished_is_said_to_be_missing(caller: Caller, stage: str) -> None:
+    file_id = caller.upload("a.pdf", documents.mixed_pdf(2, scanned=[2], facts=[]))["id"]
+    tasks.verify(file_id)
+    if stage == "ocr":
+        tasks.parse(file_id)
+    storage().delete_prefix(f"{caller.actor.organization_id}/{file_id}")
+    drain(UUID(file_id))
+    file = caller.file(file_id)
+    assert file["state"] == ("failed" if stage == "parse" else "partial")
+    error = file["error"] if stage == "parse" else caller.get(f"/{file_id}/pages/2").json()["error"]
+    assert error["code"] == "missing"

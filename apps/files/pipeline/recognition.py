@@ -6,10 +6,12 @@ A worker gives a file up after a while, so that a book of scans does not hold ba
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from uuid import UUID
 
 import structlog
 
+from apps.core.errors import NotFound
 from apps.files import extraction, indexing
 from apps.files.extraction import ExtractionFailed, PageRecord, Reason
 from apps.files.models import File, Page, PageState, StageName
@@ -18,7 +20,7 @@ from apps.files.pipeline.hints import hint
 from apps.files.pipeline.leases import LeaseLost, PageClaim
 from apps.files.pipeline.steps import OUTSIDE, fill, limits
 from apps.files.storage import storage
-from apps.files.types import as_kind
+from apps.files.types import FAULTS, Kind, as_kind
 
 SLICE_S = 60.0
 log = structlog.get_logger(__name__)
@@ -26,46 +28,64 @@ log = structlog.get_logger(__name__)
 
 def recognise(file_id: UUID) -> None:
     """Recognise waiting pages of the file until none is left or the time is up, then send the message on."""
-    ends = time.monotonic() + SLICE_S
-    ticker = progress.Progress(file_id)
-    while held := leases.claim_page(file_id):
-        try:
-            _recognise_page(held)
-        except LeaseLost:
-            log.info("files.page_lease_lost", file_id=str(file_id), page=held.number)
-        except OUTSIDE as error:
-            log.warning("files.page_retry", file_id=str(file_id), page=held.number, error=repr(error))
+    ends, ticker = time.monotonic() + SLICE_S, progress.Progress(file_id)
+    held = leases.claim_page(file_id)
+    if held is None:
+        progress.advance(file_id)
+        return
+    file = File.objects.get(id=file_id)
+    try:
+        with storage().local(file.object_key) as path:  # once a slice: it may be a download
+            while held is not None:
+                _recognise_page(held, path, as_kind(file.kind))
+                ticker.tick()
+                held = leases.claim_page(file_id) if time.monotonic() < ends else None
+    except NotFound:
+        _fail_waiting(file_id)
+    except OUTSIDE as error:
+        log.warning("files.page_retry", file_id=str(file_id), error=repr(error))
+        if held is not None:
             leases.give_back_page(held)
-            hint(StageName.OCR, file_id, countdown=leases.BEAT_S)
-            return
-        ticker.tick()
-        if time.monotonic() > ends:
-            hint(StageName.OCR, file_id)
-            return
-    progress.advance(file_id)
+        hint(StageName.OCR, file_id, countdown=leases.BEAT_S)
+        return
+    if time.monotonic() < ends:
+        progress.advance(file_id)
+    else:
+        hint(StageName.OCR, file_id)
 
 
-def _recognise_page(held: PageClaim) -> None:
-    with leases.kept(held):
-        record = _read(held)
-    with leases.fence(held):
-        page = Page.objects.get(id=held.page_id)
-        if record.error is not None and page.text:
-            page.state = PageState.READY  # its own text may be poor, but it is all there is
-        else:
-            fill(page, record)
-        page.lease_until = None
-        page.save(force_update=True)
-        if page.state == PageState.READY:
-            indexing.index_page(page.id)
+def _fail_waiting(file_id: UUID) -> None:
+    Page.objects.filter(file_id=file_id, state=PageState.OCR).update(
+        state=PageState.FAILED, error_code="missing", error_message=FAULTS["missing"]
+    )
 
 
-def _read(held: PageClaim) -> PageRecord:
+def _recognise_page(held: PageClaim, path: Path, kind: Kind) -> None:
+    try:
+        with leases.kept(held):
+            record = _read(held, path, kind)
+        with leases.fence(held):
+            _store(held, record)
+    except LeaseLost:
+        log.info("files.page_lease_lost", file_id=str(held.file_id), page=held.number)
+
+
+def _read(held: PageClaim, path: Path, kind: Kind) -> PageRecord:
     if held.failures >= leases.MAX_PAGE_FAILURES:
         return PageRecord(number=held.number, error=Reason.CRASHED)
-    file = File.objects.get(id=held.file_id)
     try:
-        with storage().local(file.object_key) as path:
-            return extraction.ocr_page(path, as_kind(file.kind), held.number, limits=limits())
+        return extraction.ocr_page(path, kind, held.number, limits=limits())
     except ExtractionFailed as failed:
         return PageRecord(number=held.number, error=failed.reason)
+
+
+def _store(held: PageClaim, record: PageRecord) -> None:
+    page = Page.objects.get(id=held.page_id)
+    if record.error is not None and page.text:
+        page.state = PageState.READY  # its own text may be poor, but it is all there is
+    else:
+        fill(page, record)
+    page.lease_until = None
+    page.save(force_update=True)
+    if page.state == PageState.READY:
+        indexing.index_page(page.id)

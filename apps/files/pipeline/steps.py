@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.utils import timezone
 
+from apps.core.errors import NotFound
 from apps.files import extraction, indexing
 from apps.files.extraction import Document, ExtractionFailed, Limits, PageRecord
 from apps.files.indexing.embedder import EmbedderUnavailable
@@ -74,6 +75,8 @@ def run(file_id: UUID, name: StageName) -> None:
         _unless_lost(partial(leases.postpone, held, wait.seconds))
     except ExtractionFailed as failed:
         _unless_lost(partial(progress.fail, held, failed.reason.value, failed.message))
+    except NotFound:
+        _unless_lost(partial(progress.fail, held, "missing", FAULTS["missing"]))
     except FileFault as fault:
         _unless_lost(partial(progress.fail, held, fault.reason, fault.message))
     except OUTSIDE as error:

@@ -84,14 +84,17 @@ def _hint_purges() -> int:
 
 def _expire_uploads() -> int:
     expired = File.objects.filter(state=FileState.UPLOADING, upload_expires_at__lt=timezone.now())[:BATCH]
-    return sum(_expire(file) for file in expired)
+    done = 0
+    try:
+        for file in expired:
+            storage().abort(file.object_key, file.upload_ref)
+            done += _expire(file)
+    except StorageUnavailable:
+        log.warning("files.store_down")  # the next sweep finds the rest
+    return done
 
 
 def _expire(file: File) -> bool:
-    try:
-        storage().abort(file.object_key, file.upload_ref)
-    except StorageUnavailable:
-        return False  # the next sweep finds it again
     file.state, file.stage = FileState.FAILED, ""
     file.error_code, file.error_message = "expired", FAULTS["expired"]
     changed = File.objects.filter(id=file.id, state=FileState.UPLOADING).update(
