@@ -25,7 +25,7 @@ def user_channel(user_id: UUID) -> str:
 
 def notify_user(user_id: UUID, payload: dict[str, Any]) -> None:
     """Publish `payload` (JSON types, UUID and datetime allowed) once the current transaction commits."""
-    message = orjson.dumps(payload)
+    message = orjson.dumps(payload, option=orjson.OPT_UTC_Z)
 
     def send() -> None:
         try:

@@ -11,7 +11,7 @@ _DONE = b'data: {"type":"done"'
 
 def encode_frame(seq: int, event: dict[str, Any]) -> bytes:
     """`id: <seq>` and the JSON of `event`, whose first key must be `type`."""
-    return b"id: %d\ndata: %b\n\n" % (seq, orjson.dumps(event, default=str))
+    return b"id: %d\ndata: %b\n\n" % (seq, orjson.dumps(event, option=orjson.OPT_UTC_Z, default=str))
 
 
 def frame_seq(frame: bytes) -> int:

@@ -36,7 +36,7 @@ def request_id(scope: Scope) -> str:
 async def send_json(
     send: Send, status: int, body: Any, headers: Mapping[str, str], content_type: str = "application/json"
 ) -> None:
-    data = orjson.dumps(body, default=str)
+    data = orjson.dumps(body, option=orjson.OPT_UTC_Z, default=str)
     fields = {"content-type": content_type, "content-length": str(len(data)), "cache-control": "no-store", **headers}
     await start(send, status, fields)
     await send({"type": "http.response.body", "body": data})

@@ -68,8 +68,8 @@ _CLAIM = f"""
 
 
 _MESSAGE_COLUMNS = (
-    "id", "conversation_id", "parent_id", "seq", "role", "text", "status", "run_id", "model", "citations", "error",
-    "created_at", "finished_at",
+    "id", "conversation_id", "parent_id", "seq", "role", "text", "status", "run_id", "model", "created_at",
+    "finished_at",
 )  # fmt: skip
 _FINISH = f"""
     WITH run AS (
@@ -276,7 +276,8 @@ def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> Vie
             "cached_tokens": result.cached_tokens,
             "completion_tokens": result.completion_tokens,
         },
-        "message": {**message, "files": []},
+        # JSON columns come back as text from a plain cursor, so these are told from what was written.
+        "message": {**message, "citations": list(result.citations), "error": result.error, "files": []},
         "error": result.error,
     }
 
