@@ -38,20 +38,22 @@ def lane_key(lane: str) -> str:
 
 # ARGV: ttl, max entries, max feed items, ttl after the end, then per entry: id, attempt, seq, frame, token ids,
 # final ("1" or "0").
-# Returns, per run, 0 (appended), 1 (fenced out) or 2 (the log had been lost: nothing appended, fence set anew).
+# Returns, per entry, 0 (appended), 1 (fenced out) or 2 (the log had been lost: nothing of this run was appended, so
+# that no reader gets a piece without the one before it; the fence is set anew).
 _APPEND = """
-local out, feeds = {}, {}
+local out, feeds, lost = {}, {}, {}
 for i = 5, #ARGV, 6 do
   local id, attempt, seq, frame, final = ARGV[i], tonumber(ARGV[i+1]), ARGV[i+2], ARGV[i+3], ARGV[i+5]
   local base = 'r:' .. id
   local fence = tonumber(redis.call('GET', base .. ':fence'))
   if fence and fence > attempt then
     out[#out+1] = 1
-  elseif not fence and tonumber(seq) > 1 then
+  elseif lost[id] or (not fence and tonumber(seq) > 1) then
     redis.call('SET', base .. ':fence', attempt, 'EX', ARGV[1])
+    lost[id] = true
     out[#out+1] = 2
   else
-    if not fence then redis.call('SET', base .. ':fence', attempt, 'EX', ARGV[1]) end
+    if not fence or fence < attempt then redis.call('SET', base .. ':fence', attempt, 'EX', ARGV[1]) end
     local added = redis.pcall('XADD', base .. ':log', 'MAXLEN', '~', ARGV[2], seq .. '-0', 'f', frame, 'k', ARGV[i+4])
     if type(added) == 'table' and added.err then
       out[#out+1] = 1

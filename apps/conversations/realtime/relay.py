@@ -35,6 +35,7 @@ from apps.conversations.services import runs
 from apps.conversations.types import RunFrame
 from apps.core.db import in_db
 from apps.core.ids import new_id
+from apps.core.loops import stop_tasks
 from apps.core.valkey import new_async_valkey
 
 log = structlog.get_logger(__name__)
@@ -186,9 +187,7 @@ class Relay:
             self._tasks = [asyncio.create_task(self._tail()), asyncio.create_task(self._watch())]
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await stop_tasks(self._tasks)
         self._tasks = []
         with contextlib.suppress(redis.RedisError, OSError):
             await self.valkey.delete(alive_key(self.id), feed_key(self.id))

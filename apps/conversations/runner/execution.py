@@ -16,6 +16,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 import orjson
+import redis
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
@@ -133,7 +134,8 @@ class Execution:
             return True
         try:
             entries = await self.log.fence(run.id, run.attempt, saved.seq)
-        except OSError:
+        except (redis.RedisError, OSError):
+            # The first append sets the fence. Until then what the log had beyond the checkpoint is out of reach.
             entries = ()
         if entries is None:
             return False
