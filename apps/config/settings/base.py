@@ -302,6 +302,8 @@ RUN_HEARTBEAT_S = 15.0
 RUN_DEADLINE_S = 900
 RUN_MAX_OUTPUT_TOKENS = 1_024
 RUN_NO_REPLICA_S = 60
+# How long a runner that is told to stop lets its answers end. Less than what its supervisor waits before it kills.
+RUN_DRAIN_S = 15.0
 RUN_PASSAGES = 6
 RUNS_PER_RUNNER = 512
 RUNS_PER_USER = 8

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -22,13 +23,14 @@ from apps.conversations.services import runs
 from apps.conversations.services.handoff import CANCEL_CHANNEL
 from apps.conversations.types import ClaimedRun, Lane
 from apps.core.db import in_db
+from apps.core.loops import stop_tasks
 from apps.core.valkey import new_async_valkey
 from inference.client import ReplicaPool
 
 log = structlog.get_logger(__name__)
 CLAIM_BATCH = 32
 SWEEP_S = 0.4
-DRAIN_S = 20.0
+FORGET_S = 600.0
 AWAY = (redis.RedisError, OSError, OperationalError, InterfaceError)
 """A service that is away: every loop survives it and tries again."""
 
@@ -60,17 +62,16 @@ class RunnerProcess:
             asyncio.create_task(self._every(settings.RUN_CHECKPOINT_S, self.flusher.checkpoint), name="checkpoint"),
             asyncio.create_task(self._every(settings.RUN_LEASE_S / 4, self._renew), name="lease"),
             asyncio.create_task(self._every(SWEEP_S, self._sweep), name="sweep"),
+            asyncio.create_task(self._every(FORGET_S, self._forget), name="forget"),
             asyncio.create_task(self._retrying(self._listen_for_cancels), name="cancels"),
         ]
         claims = asyncio.create_task(self._retrying(self._claim_offered), name="claims")
         for task in (claims, *loops):
             task.add_done_callback(self._loop_ended)
         await self.stopping.wait()
-        claims.cancel()
+        await stop_tasks([claims])
         await self._drain()
-        for task in loops:
-            task.cancel()
-        await asyncio.gather(claims, *loops, return_exceptions=True)
+        await stop_tasks(loops)
         await in_db(runs.release_runner, self.id)
         await self.pool.stop()
         await self.valkey.aclose()
@@ -123,7 +124,9 @@ class RunnerProcess:
                 1.0, len(keys), *keys, direction="LEFT", count=min(CLAIM_BATCH, self.room)
             )
             if popped:
-                await self._claim([UUID(hex=raw.decode()) for raw in popped[1]])
+                # Shielded: what is claimed when the process is told to stop is started, and then drained.
+                claim = self._background(self._claim([UUID(hex=raw.decode()) for raw in popped[1]]), "claim")
+                await asyncio.shield(claim)
 
     async def _claim(self, ids: Sequence[UUID]) -> None:
         """Claim what this runner does not hold already; a run it was fenced out of counts as not held."""
@@ -143,9 +146,14 @@ class RunnerProcess:
     def _start(self, claimed: ClaimedRun) -> None:
         execution = Execution(claimed, runner=str(self.id), pool=self.pool, event_log=self.log, flusher=self.flusher)
         self.executions[claimed.id] = execution
-        task = asyncio.create_task(self._execute(execution), name=f"run-{claimed.id}")
+        self._background(self._execute(execution), f"run-{claimed.id}")
+
+    def _background(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Work that a stop waits for."""
+        task = asyncio.create_task(work, name=name)
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+        return task
 
     async def _execute(self, execution: Execution) -> None:
         claimed = execution.claimed
@@ -159,7 +167,13 @@ class RunnerProcess:
 
     async def _renew(self) -> None:
         assert self.id is not None
-        await in_db(runs.renew_lease, self.id, settings.RUN_LEASE_S)
+        known = await in_db(runs.renew_lease, self.id, settings.RUN_LEASE_S)
+        if not known and not self.stopping.is_set():
+            # This machine slept so long that others forgot it. Its runs are theirs; it may take new ones.
+            await in_db(runs.register_runner, self.id)
+
+    async def _forget(self) -> None:
+        await in_db(runs.forget_dead_runners)
 
     async def _sweep(self) -> None:
         """Runs whose hint was lost, runs of dead runners, and cancellations whose note was missed."""
@@ -185,11 +199,11 @@ class RunnerProcess:
     async def _drain(self) -> None:
         """Let answers end; what is left is checkpointed and goes to another runner at once."""
         log.info("runner.draining", runs=len(self.executions))
-        if self.tasks:
-            await asyncio.wait(self.tasks, timeout=DRAIN_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(settings.RUN_DRAIN_S):
+                while self.tasks:
+                    await asyncio.wait(self.tasks)
         left = list(self.tasks)
         if left:
             await self.flusher.checkpoint()
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await stop_tasks(left)

@@ -118,18 +118,20 @@ class Progress:
     completion_tokens: int
 
 
-def register_runner() -> UUID:
-    """Take a lease for this process."""
-    return Runner.objects.create(host=socket.gethostname(), pid=os.getpid(), lease_until=timezone.now()).id
+def register_runner(runner_id: UUID | None = None) -> UUID:
+    """Make this process known; its lease begins when it is renewed."""
+    me = {"host": socket.gethostname(), "pid": os.getpid(), "lease_until": timezone.now()}
+    return Runner.objects.create(id=runner_id or new_id(), **me).id
 
 
-def renew_lease(runner_id: UUID, seconds: float) -> None:
-    """Extend the lease by the database's clock; one row whatever the number of runs."""
+def renew_lease(runner_id: UUID, seconds: float) -> bool:
+    """Extend the lease by the database's clock; one row whatever the number of runs. False: it was forgotten."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE conversations_runner SET lease_until = now() + %s * interval '1 second' WHERE id = %s",
             [seconds, runner_id],
         )
+        return bool(cursor.rowcount)
 
 
 def release_runner(runner_id: UUID) -> None:
