@@ -7,7 +7,8 @@ with another body is refused. The conversation row is the lock, so sequence numb
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from uuid import UUID
 
 import orjson
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 from psycopg.types.json import Jsonb
 
@@ -35,6 +36,7 @@ from apps.files.public import summarize_files
 
 TITLE_CHARS = 60
 KEY_LIFE = timedelta(hours=24)
+_MISMATCH = "This key or client id was used for another request. Send a new one."
 # An API call's three rows in one statement and one round trip: this is the hot path of integrations. The run goes
 # first, so that a key that is taken writes nothing.
 _START_API_RUN = """
@@ -103,7 +105,7 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
         if earlier := replay():
             return Posted(_posted_view(earlier), created=False)
         raise
-    with transaction.atomic():
+    with _refusing_a_taken_key(), transaction.atomic():
         conversation = access_conversation(actor, question.conversation_id, lock=True)
         if earlier := replay():
             return Posted(_posted_view(earlier), created=False)
@@ -136,7 +138,7 @@ def regenerate(
         if earlier := _replay(actor, key, digest):
             return Posted(_posted_view(earlier), created=False)
         raise
-    with transaction.atomic():
+    with _refusing_a_taken_key(), transaction.atomic():
         conversation = access_conversation(actor, conversation_id, lock=True)
         if replay := _replay(actor, key, digest):
             return Posted(_posted_view(replay), created=False)
@@ -238,8 +240,19 @@ def _replay(actor: Actor, key: str | None, digest: str, client: tuple[UUID, UUID
         if asked is not None and asked.run_id is not None:
             run = Run.objects.filter(id=asked.run_id, user_id=actor.user_id).first()
     if run is not None and run.request_digest != digest:
-        raise IdempotencyMismatch("This key or client id was used for another request. Send a new one.")
+        raise IdempotencyMismatch(_MISMATCH)
     return run
+
+
+@contextmanager
+def _refusing_a_taken_key() -> Iterator[None]:
+    """The same key used at the same moment in another conversation, which our lock does not cover."""
+    try:
+        yield
+    except IntegrityError as error:
+        if "run_idempotency" not in str(error):
+            raise
+        raise IdempotencyMismatch(_MISMATCH) from error
 
 
 def _check_parent(actor: Actor, conversation: Conversation, parent_id: UUID | None, *, role: str) -> None:
