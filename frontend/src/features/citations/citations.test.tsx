@@ -56,6 +56,7 @@ const cite = (n: number, change: Partial<Citation> = {}): Citation => ({
   file_id: 'f1',
   file_name: 'survey.pdf',
   page: 2,
+  source: 'digital',
   boxes: [[0.1, 0.2, 0.5, 0.25]],
   text: 'Cedar beams carry the roof.',
   heading: 'Structure',

@@ -49,7 +49,10 @@ export const FileRow = memo(function FileRow({ file: initial, onAction }: FileRo
 })
 
 export const canAsk = (file: FileRecord): boolean => file.state === 'processing' || file.state === 'ready' || file.state === 'partial'
-export const canRetry = (file: FileRecord): boolean => (file.state === 'failed' && file.error?.code !== 'expired') || file.state === 'partial'
+/** Also a file whose search by meaning could not be built. An upload that never arrived has to be sent again instead. */
+export const canRetry = (file: FileRecord): boolean =>
+  (file.state === 'failed' && !NOT_ARRIVED.has(file.error?.code ?? '')) || file.state === 'partial' || (file.state === 'ready' && file.searchable === 'keyword')
+const NOT_ARRIVED: ReadonlySet<string> = new Set(['expired', 'size_mismatch', 'missing'])
 
 function fileMenu(file: FileRecord, onAction: FileRowProps['onAction']): MenuItem[] {
   return [
