@@ -1,8 +1,8 @@
 """Any OpenAI-compatible server over HTTP; vLLM's additions are used where the server is known to have them.
 
-Responsible for: one request on one kept connection, the meaning of its status and events, aborting, hang detection,
-and questions about health, load and prompt length. Leaves to `http` the connections, to `payloads` the request
-bodies, to `events` the reading of an answer, and to `client` which replica is asked.
+Responsible for: which answers run, aborting them, the watch for silent ones, and questions about health, load and
+prompt length. Leaves to `http_answer` one answer, to `http` the connections, to `payloads` the request bodies, and to
+`client` which replica is asked.
 """
 
 from __future__ import annotations
@@ -17,15 +17,13 @@ from urllib.parse import urlsplit, urlunsplit
 import orjson
 
 from inference.engines import payloads
-from inference.engines.events import AnswerReader, error_message
-from inference.engines.http import Connection, HeadSink, HttpClient, HttpError, Timeouts
+from inference.engines.http import HttpClient, HttpError, Timeouts
+from inference.engines.http_answer import KEY_REFUSED, Answer
 from inference.engines.metrics import parse_metrics
 from inference.engines.stream import MERGE_S, MergedStream, Ticker
 from inference.protocol import (
     ChatMessage,
     EngineFailed,
-    EngineOverloaded,
-    EngineRejected,
     EngineUnavailable,
     GenerationRequest,
     Health,
@@ -36,10 +34,7 @@ from inference.protocol import (
 from inference.tokens import TokenCounter
 
 _SWEEP_S = 0.5
-_HOLD_BYTES = 256 * 1024
 _ABORT_S = 2.0
-_TAIL_S = 2.0
-_KEYS_HINT = "the server refused our key"
 
 
 class OpenAIEngine:
@@ -57,7 +52,7 @@ class OpenAIEngine:
         self._served_model = info.served_model or info.model
         self._known: Health | None = None
         self._ticker = Ticker(merge_s)
-        self._answers: dict[str, _Answer] = {}
+        self._answers: dict[str, Answer] = {}
         self._sweeping: asyncio.TimerHandle | None = None
         self._errands: set[asyncio.Task[None]] = set()
         self._counter = TokenCounter(Path(info.tokenizer_path) if info.tokenizer_path else None)
@@ -65,7 +60,7 @@ class OpenAIEngine:
     # ------------------------------------------------ answers
 
     def generate(self, request: GenerationRequest) -> MergedStream:
-        return MergedStream(_Answer(self, request), self._ticker)
+        return MergedStream(Answer(self, request), self._ticker)
 
     async def plan(self, request: GenerationRequest) -> payloads.Call:
         """What to send. For a continuation by ids, also the text that the ids hold and the reader was not given."""
@@ -87,12 +82,12 @@ class OpenAIEngine:
             return ""
         return str(answer.get("prompt", ""))
 
-    def enlist(self, answer: _Answer) -> None:
+    def enlist(self, answer: Answer) -> None:
         self._answers[answer.request.request_id] = answer
         if self._sweeping is None:
             self._sweeping = asyncio.get_running_loop().call_later(_SWEEP_S, self._sweep)
 
-    def delist(self, answer: _Answer) -> None:
+    def delist(self, answer: Answer) -> None:
         if self._answers.get(answer.request.request_id) is answer:
             del self._answers[answer.request.request_id]
 
@@ -138,7 +133,7 @@ class OpenAIEngine:
         except HttpError as error:
             return Health(ok=False, detail=str(error))
         if models.status in (401, 403):
-            return Health(ok=False, detail=_KEYS_HINT)
+            return Health(ok=False, detail=KEY_REFUSED)
         if models.status != 200 or (version.status == 200 and pulse.status != 200):
             return Health(ok=False, detail=f"/v1/models says {models.status}, /health says {pulse.status}")
         self._known = self._read_identity(_object(models.body), _object(version.body) if version.status == 200 else {})
@@ -215,178 +210,6 @@ class OpenAIEngine:
             answer.fail(EngineFailed("the engine was closed"))
         await asyncio.gather(*self._errands, return_exceptions=True)
         self.http.close()
-
-
-class _Answer(HeadSink):
-    """One request on its way: the sink of a connection, and the source of a stream. Bytes are kept as they come
-    and read when the consumer pulls."""
-
-    def __init__(self, engine: OpenAIEngine, request: GenerationRequest) -> None:
-        super().__init__()
-        self.engine = engine
-        self.request = request
-        self.connection: Connection | None = None
-        self.stream: MergedStream
-        self.reader = AnswerReader()
-        self._loop = asyncio.get_running_loop()
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._heard = 0.0
-        self._over: str | None = None
-        self._refused: asyncio.Future[None] = self._loop.create_future()
-
-    # ------------------------------------------------ the stream's source
-
-    async def open(self, stream: MergedStream) -> None:
-        self.stream = stream
-        call = await self.engine.plan(self.request)
-        if call.lag:
-            stream.push(call.lag, None, 0)
-        if call.max_tokens < 1:
-            stream.finish("length", None)
-            return
-        self.reader.by_ids = call.by_ids
-        data = self.engine.http.build("POST", call.path, call.body, {"X-Request-Id": self.request.request_id})
-        self.engine.enlist(self)
-        try:
-            self.connection = await self.engine.http.exchange(data, self)
-            if self.status != 200:
-                raise await self._refusal()
-        except HttpError as error:
-            self._leave()
-            raise EngineUnavailable(str(error)) from None
-        except BaseException:
-            self._leave()
-            raise
-        self._heard = self._loop.time()
-
-    async def _refusal(self) -> InferenceError:
-        """The error that a response with another status than 200 stands for, once its body is here."""
-        try:
-            async with asyncio.timeout(self.engine.timeouts.small):
-                await self._refused
-        except TimeoutError:
-            pass
-        return refusal(self.status, self.headers, b"".join(self._parts))
-
-    def drain(self, stream: MergedStream) -> None:
-        data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts, self._size = [], 0
-        reader = self.reader
-        try:
-            reader.read(data, stream)
-        except InferenceError as error:
-            self.fail(error)
-        else:
-            if reader.done or (self._over is not None and reader.finish_reason):
-                self._part()
-                stream.finish(reader.finish_reason or "stop", reader.usage)
-            elif self._over is not None:
-                self.fail(EngineFailed(self._over or "the answer ended without a finish reason"))
-
-    def pause(self) -> None:
-        if self.connection is not None and self.connection.is_open and self._over is None:
-            self.connection.pause()
-
-    def resume(self) -> None:
-        if self.connection is not None and self.connection.is_open and self._over is None:
-            self._heard = self._loop.time()
-            self.connection.resume()
-
-    async def close(self, *, ended: bool) -> None:
-        if not ended:
-            self._leave()
-            self.engine.abort_soon(self.request.request_id)
-
-    def fail(self, error: InferenceError) -> None:
-        self._leave()
-        self.stream.fail(error)
-
-    def _leave(self) -> None:
-        """Out of the engine's books. A connection in mid-answer is closed, which aborts the answer."""
-        self.engine.delist(self)
-        if self._over is None:
-            self._over = ""
-            if self.connection is not None:
-                self.connection.close()
-
-    def _part(self) -> None:
-        """All was said. The connection may still have to read the end of the body before it can be kept."""
-        self.engine.delist(self)
-        if self._over is None and self.connection is not None:
-            self._over = ""
-            self._loop.call_later(_TAIL_S, self.connection.close_if_read_by, self)
-
-    def check(self, now: float) -> None:
-        """Called by the sweep: a replica that says nothing for too long counts as dead."""
-        if self.connection is None or self.stream.paused or self.stream.ended:
-            return
-        limits = self.engine.timeouts
-        limit = limits.idle if self.reader.begun else limits.first_token
-        if now - self._heard < limit:
-            return
-        if self.reader.finish_reason:
-            self._leave()
-            self.stream.finish(self.reader.finish_reason, self.reader.usage)
-        else:
-            self.fail(EngineFailed(f"no token for {limit:g} s"))
-
-    # ------------------------------------------------ the connection's sink
-
-    def on_body(self, data: bytes) -> None:
-        self._parts.append(data)
-        self._size += len(data)
-        if self.status != 200:
-            if self._size > _HOLD_BYTES:
-                self._settle_refusal()
-            return
-        if data[:1] != b":":
-            self._heard = self._loop.time()
-        self.stream.notify()
-        if self._size > _HOLD_BYTES:
-            self.stream.hold()
-
-    def on_end(self) -> None:
-        self._finish_reading("")
-
-    def on_lost(self, reason: str) -> None:
-        super().on_lost(reason)
-        if self.status:
-            self._finish_reading(reason)
-
-    def _finish_reading(self, reason: str) -> None:
-        if self._over is not None:
-            return
-        self._over = reason
-        if self.status == 200:
-            self.stream.notify()
-            self.stream.wake()
-        else:
-            self._settle_refusal()
-
-    def _settle_refusal(self) -> None:
-        if not self._refused.done():
-            self._refused.set_result(None)
-
-
-def refusal(status: int, headers: dict[bytes, bytes], body: bytes) -> InferenceError:
-    """What a status before the answer means: room, a broken or leaving replica, or a wrong request."""
-    said = error_message(body) or f"HTTP {status}"
-    if status in (429, 503):
-        return EngineOverloaded(_seconds(headers.get(b"retry-after")), said)
-    if status in (401, 403):
-        return EngineUnavailable(f"{_KEYS_HINT}: {said}")
-    if status in (400, 405, 409, 413, 415, 422, 501):
-        return EngineRejected(status, said)
-    return EngineUnavailable(f"HTTP {status}: {said}")
-
-
-def _seconds(value: bytes | None) -> float | None:
-    """Retry-After in seconds; its date form is not used by model servers and is left out."""
-    try:
-        return max(0.0, float(value)) if value is not None else None
-    except ValueError:
-        return None
 
 
 def _object(body: bytes) -> dict[str, Any]:
