@@ -73,7 +73,7 @@ def index_page(page_id: UUID) -> int:
 
     A page that is not ready, or whose file was removed meanwhile, has none.
     """
-    with transaction.atomic():
+    with transaction.atomic(savepoint=False):  # mostly inside the transaction that stores the page
         page = (
             Page.objects.select_related("file")
             .select_for_update(of=("self",))
