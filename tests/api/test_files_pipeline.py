@@ -77,6 +77,7 @@ def test_a_report_with_scans_is_read_recognised_and_indexed(caller: Caller) -> N
     [
         ("notes.docx", documents.word(["The barometer broke on the pass."]), "docx", "barometer"),
         ("notes.txt", documents.text(["The barometer broke on the pass."]), "text", "barometer"),
+        ("nul.txt", b"words " * 900 + b"\0 The barometer\0 broke \xed\xa0\x80 again.", "text", "barometer"),
         ("utf16.txt", "The barometer broke — twice.".encode("utf-16"), "text", "barometer"),
         ("journal.md", documents.markdown(), "markdown", "turquoise"),
         ("page.png", documents.png(["The barometer broke on the pass."]), "image", "barometer"),

@@ -12,6 +12,9 @@ from django.db import connection
 
 from apps.files.models import File, FileState
 
+LONG_STATEMENTS = "SET LOCAL statement_timeout = '300s'"
+"""For one transaction: a book has some hundred thousand postings."""
+
 # Copies get random ids: uuidv7() only exists from Postgres 18 on, and their order carries nothing.
 _PAGES = """
     INSERT INTO files_page (id, file_id, organization_id, number, state, source, text, width, height, elements,
@@ -80,5 +83,6 @@ def lock_source(file: File) -> File | None:
 def copy_derived(source: UUID, target: UUID) -> None:
     """Copy pages, passages with their vectors, and postings. The target must have none."""
     with connection.cursor() as cursor:
+        cursor.execute(LONG_STATEMENTS)
         cursor.execute(_PAGES, {"source": source, "target": target})
         cursor.execute(_PASSAGES_AND_POSTINGS, {"source": source, "target": target})

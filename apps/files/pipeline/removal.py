@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db import models, transaction
+from django.db import connection, models, transaction
 from django.utils import timezone
 
 from apps.files.models import File, FileStage, FileState, Page, Passage, Posting, UploadPart
+from apps.files.pipeline.copying import LONG_STATEMENTS
 from apps.files.storage import storage
 from apps.files.types import Retryable
 
@@ -71,6 +72,8 @@ def purge(file_id: UUID, stores: Sequence[Store] = STORES) -> None:
     if file is None:
         return
     with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(LONG_STATEMENTS)
         for store in stores:
             if store.model is not None:
                 store.remove(file)
