@@ -1,0 +1,47 @@
+"""The whole product with the real engine, and a browser in front of it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from infra.local.layout import REPOSITORY
+from tests.services import Services
+from tests.stack import Stack
+
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+# A browser without its own errands: no GPU process, no updates, nothing looked up outside.
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SHOTS = REPOSITORY / "build" / "screenshots"
+
+
+@pytest.fixture(scope="session")
+def product(services: Services) -> Iterator[Stack]:
+    """Web, runner, worker and vLLM with the packaged model, started once."""
+    assert (REPOSITORY / "frontend" / "dist" / "index.html").exists(), "Build the page first: make setup"
+    with Stack(services, workers=1, engine=True) as stack:
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium, else the one that Playwright installed."""
+    program = next((found for name in CHROMIUM if (found := shutil.which(name))), None)
+    with sync_playwright() as playwright:
+        if program is None and not Path(playwright.chromium.executable_path).exists():
+            pytest.fail("No browser: install Debian's `chromium`, or run `playwright install chromium`.")
+        launched = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
+        yield launched
+        launched.close()
