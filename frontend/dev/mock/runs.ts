@@ -45,15 +45,15 @@ export function startRun(state: State, conversation: Conversation, question: Mes
     answer_id: answer.id,
     state: 'queued',
     model_requested: model,
-    model: null,
-    replica: null,
+    model: '',
+    replica: '',
     queue_position: null,
     estimated_wait_s: null,
     attempt: 1,
     ttft_ms: null,
-    prompt_tokens: null,
-    cached_tokens: null,
-    completion_tokens: null,
+    prompt_tokens: 0,
+    cached_tokens: 0,
+    completion_tokens: 0,
     error: null,
     created_at: now(),
     started_at: null,
@@ -106,7 +106,7 @@ async function play(state: State, conversation: Conversation, question: Message,
     await wait(has('slow') ? 300 : 28)
   }
   if (cited && !stop.signal.aborted) {
-    answer.citations = passages(question).map(({ source: _source, ...citation }) => citation)
+    answer.citations = passages(question)
     emit({ type: 'citations', citations: answer.citations })
   }
   const final = stop.signal.aborted ? 'cancelled' : has('fail') ? 'failed' : 'completed'

@@ -74,6 +74,7 @@ function keys(state: State, { method, path, json }: Request): Answer {
       id: id(),
       name: String(json['name']),
       prefix: 'pk_9fK2',
+      scopes: ['full'],
       created_at: now(),
       last_used_at: null,
       expires_at: typeof days === 'number' ? now(-days * 86_400) : null,

@@ -16,12 +16,12 @@ let calls: string[] = []
 const at = '2026-03-01T10:00:00Z'
 const site = { name: 'Parley', version: '1', setup_needed: false, signup: 'first', needs_https: false }
 const me = { user: { id: 'u', email: 'a@b.c', name: 'Ada', is_operator: true }, organization: { id: 'o', name: 'P', role: 'owner', tier: 'free' } }
-const model = { id: 'm', name: 'Small', state: 'ready', eta_s: null, demo: true, context_length: 1, note: '', replicas: { ready: 1, total: 1 } }
+const model = { id: 'm', name: 'Small', state: 'ready', eta_s: null, phase: '', demo: true, context_length: 1, note: '', replicas: { ready: 1, total: 1 } }
 const talk = (change: Partial<Conversation> = {}): Conversation => ({
   id: 'c1', title: 'Roofs', pinned: false, archived: false, deleted_at: null, head_message_id: null, created_at: at, updated_at: at, active_run_id: null, ...change,
 })
 const message = (id: string, change: Partial<Message>): Message => ({
-  id, conversation_id: 'c1', parent_id: null, seq: 1, role: 'user', text: '', status: 'completed', run_id: null, model: null, files: [], citations: [], error: null, created_at: at, finished_at: at, ...change,
+  id, conversation_id: 'c1', parent_id: null, seq: 1, role: 'user', text: '', status: 'completed', run_id: null, model: '', files: [], citations: [], error: null, created_at: at, finished_at: at, ...change,
 })
 const question = message('q1', { text: 'What carries the roof?' })
 const answer = message('a1', { role: 'assistant', parent_id: 'q1', seq: 2, text: 'Cedar beams.', model: 'm' })

@@ -43,6 +43,7 @@ export const AssistantMessage = memo(function AssistantMessage(props: AssistantM
       )}
       {!over && <RunStatus message={message} live={live} started={text !== ''} />}
       {over && <Outcome {...props} error={error} text={text} />}
+      {over && <Sources citations={citations} onCite={cite} />}
       {view && <Notices notices={view.notices} />}
       {over ? <Footer {...props} text={text} /> : <OtherVersions {...props} />}
     </article>
@@ -72,6 +73,28 @@ function Outcome({ message, error, text, onRegenerate }: AssistantMessageProps &
         <Notice actions={again}>The model gave an empty answer. Another wording may help.</Notice>
       ) : null
   }
+}
+
+/** What the answer rests on, for those who do not follow each mark, and for answers that set none. */
+function Sources({ citations, onCite }: { citations: readonly Citation[]; onCite: (citation: Citation) => void }) {
+  if (citations.length === 0) return null
+  const matched = citations.every((citation) => citation.attributed)
+  return (
+    <section className={styles.sources} aria-label="Sources">
+      <h3 className={styles.sourcesTitle}>{matched ? 'Matching passages (the answer names no source itself)' : 'Sources'}</h3>
+      <ul className={styles.sourceList}>
+        {citations.map((citation) => (
+          <li key={citation.n}>
+            <button type="button" className={styles.source} onClick={() => onCite(citation)}>
+              <span className={styles.sourceNumber}>{citation.n}</span>
+              <span className={styles.sourceName}>{citation.file_name}</span>
+              <span className={styles.sourcePage}>page {citation.page}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
 }
 
 function Notices({ notices }: { notices: readonly RunNotice[] }) {

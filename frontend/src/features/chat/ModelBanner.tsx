@@ -69,10 +69,16 @@ function Loading({ model }: { model: Model }) {
   return (
     <Notice icon={<Spinner />}>
       <strong className={styles.strong}>{model.name} is loading.</strong>{' '}
+      {model.phase !== '' && <span className={styles.phase}>{sentence(model.phase)} </span>}
       <span aria-hidden>{left === null ? 'This takes a minute or two.' : left > 0 ? `Ready in ${roughly(left)}.` : 'Ready any moment.'}</span>{' '}
       You can write already; your message goes out as soon as it is ready.
     </Notice>
   )
+}
+
+/** The server names a phase in a few words: "converting weights". */
+function sentence(phase: string): string {
+  return `${phase.charAt(0).toUpperCase()}${phase.slice(1)}.`
 }
 
 function ModelHelp({ onClose }: { onClose: () => void }) {

@@ -108,7 +108,7 @@ export class Sender {
     if (!isLocalId(entry.conversationId)) return entry.conversationId
     const conversation = await this.send<Conversation>('/api/conversations', {
       method: 'POST',
-      body: {},
+      body: { title: '' },
       headers: { 'Idempotency-Key': entry.conversationId.slice('new-'.length) },
     })
     // Stored before anything is posted to it: a reload now must not make a second conversation.

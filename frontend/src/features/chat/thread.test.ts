@@ -12,7 +12,7 @@ function message(id: string, parent: string | null, seq: number, change: Partial
     text: id,
     status: 'completed',
     run_id: null,
-    model: null,
+    model: '',
     files: [],
     citations: [],
     error: null,

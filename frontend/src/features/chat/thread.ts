@@ -77,8 +77,10 @@ export function withMessages(thread: Thread, incoming: readonly Message[]): Thre
   return changed ? { ...thread, messages: changed } : thread
 }
 
+const OPEN: ReadonlySet<Message['status']> = new Set(['queued', 'running', 'waiting_approval'])
+
 export function isFinal(message: Message): boolean {
-  return message.status !== 'queued' && message.status !== 'running'
+  return !OPEN.has(message.status)
 }
 
 /** Reading a conversation again brings mostly what is known: the old objects stay, so that nothing renders again for them. */

@@ -17,6 +17,7 @@ const citation = (n: number): Citation => ({
   page: n + 2,
   boxes: [],
   text: `Passage ${n}`,
+  source: 'digital',
   heading: 'Growth',
 })
 

@@ -1,0 +1,499 @@
+/** Made by scripts/types.mjs from the API's schema. Do not edit. */
+export type paths = Record<string, never>;
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        AttachedFile: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            page_count: number | null;
+            state: string;
+        };
+        BranchRequest: {
+            /**
+             * Format: uuid
+             * @description The last message of the branch to copy.
+             */
+            message_id: string;
+        };
+        Citation: {
+            /** @description True when the answer did not cite and the passage was matched to it. */
+            attributed?: boolean;
+            /** @description x0, y0, x1, y1 as fractions of the page, origin at the top left. */
+            boxes: number[][];
+            /** Format: uuid */
+            file_id: string;
+            file_name: string;
+            heading: string;
+            /** @description The number by which the answer refers to it, as in [1]. */
+            n: number;
+            page: number;
+            /** Format: uuid */
+            passage_id: string;
+            /**
+             * @description * `digital` - digital
+             *     * `ocr` - ocr
+             * @enum {string}
+             */
+            source: "digital" | "ocr";
+            text: string;
+        };
+        CompleteRequest: {
+            parts: components["schemas"]["SentPartRequest"][];
+        };
+        Conversation: {
+            /** Format: uuid */
+            active_run_id: string | null;
+            archived: boolean;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            deleted_at: string | null;
+            /** Format: uuid */
+            head_message_id: string | null;
+            /** Format: uuid */
+            id: string;
+            pinned: boolean;
+            title: string;
+            /** Format: date-time */
+            updated_at: string;
+        };
+        ConversationPage: {
+            next: string | null;
+            results: components["schemas"]["Conversation"][];
+        };
+        CreateKeyRequest: {
+            expires_in_days?: number | null;
+            name: string;
+            /** @description `full` (the default) acts as you everywhere; `inference` only asks models through /v1. */
+            scopes?: ("full" | "inference")[];
+        };
+        Error: {
+            code: string;
+            message: string;
+            /** Format: double */
+            retry_after_s: number | null;
+        };
+        File: {
+            content_type: string;
+            /** Format: date-time */
+            created_at: string;
+            error: components["schemas"]["FileError"] | null;
+            /** Format: uuid */
+            id: string;
+            /**
+             * @description * `pdf` - pdf
+             *     * `docx` - docx
+             *     * `text` - text
+             *     * `markdown` - markdown
+             *     * `image` - image
+             * @enum {string}
+             */
+            kind: "pdf" | "docx" | "text" | "markdown" | "image";
+            name: string;
+            page_count: number | null;
+            pages_failed: number[];
+            pages_ready: number;
+            /**
+             * @description Who looked for malware; null until that was done.
+             *
+             *     * `clamd` - clamd
+             *     * `signatures` - signatures
+             * @enum {string|null}
+             */
+            scanner: "clamd" | "signatures" | null;
+            /**
+             * @description * `none` - none
+             *     * `keyword` - keyword
+             *     * `hybrid` - hybrid
+             * @enum {string}
+             */
+            searchable: "none" | "keyword" | "hybrid";
+            size: number;
+            /**
+             * @description * `upload` - upload
+             *     * `verify` - verify
+             *     * `parse` - parse
+             *     * `ocr` - ocr
+             *     * `index` - index
+             *     * `embed` - embed
+             * @enum {string|null}
+             */
+            stage: "upload" | "verify" | "parse" | "ocr" | "index" | "embed" | null;
+            /**
+             * @description * `uploading` - uploading
+             *     * `processing` - processing
+             *     * `ready` - ready
+             *     * `partial` - partial
+             *     * `failed` - failed
+             *     * `deleted` - deleted
+             * @enum {string}
+             */
+            state: "uploading" | "processing" | "ready" | "partial" | "failed" | "deleted";
+        };
+        FileError: {
+            code: string;
+            message: string;
+        };
+        FilePage: {
+            next: string | null;
+            results: components["schemas"]["File"][];
+        };
+        Key: {
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** Format: uuid */
+            id: string;
+            /** Format: date-time */
+            last_used_at: string | null;
+            name: string;
+            /** @description The first characters of the key, to tell keys apart. */
+            prefix: string;
+            scopes: ("full" | "inference")[];
+        };
+        KeyList: {
+            next: string | null;
+            results: components["schemas"]["Key"][];
+        };
+        Me: {
+            organization: components["schemas"]["Organization"];
+            user: components["schemas"]["User"];
+        };
+        Message: {
+            citations: components["schemas"]["Citation"][];
+            /** Format: uuid */
+            conversation_id: string;
+            /** Format: date-time */
+            created_at: string;
+            error: components["schemas"]["Error"] | null;
+            files: components["schemas"]["AttachedFile"][];
+            /** Format: date-time */
+            finished_at: string | null;
+            /** Format: uuid */
+            id: string;
+            model: string;
+            /** Format: uuid */
+            parent_id: string | null;
+            /**
+             * @description * `user` - user
+             *     * `assistant` - assistant
+             * @enum {string}
+             */
+            role: "user" | "assistant";
+            /** Format: uuid */
+            run_id: string | null;
+            seq: number;
+            /**
+             * @description * `queued` - queued
+             *     * `running` - running
+             *     * `waiting_approval` - waiting_approval
+             *     * `completed` - completed
+             *     * `incomplete` - incomplete
+             *     * `cancelled` - cancelled
+             *     * `failed` - failed
+             * @enum {string}
+             */
+            status: "queued" | "running" | "waiting_approval" | "completed" | "incomplete" | "cancelled" | "failed";
+            text: string;
+        };
+        MessagePage: {
+            next: string | null;
+            results: components["schemas"]["Message"][];
+        };
+        Model: {
+            context_length: number;
+            demo: boolean;
+            /** @description Seconds until a loading model is ready, if known. */
+            eta_s: number | null;
+            id: string;
+            name: string;
+            note: string;
+            phase: string;
+            replicas: components["schemas"]["ModelReplicas"];
+            /**
+             * @description * `ready` - ready
+             *     * `loading` - loading
+             *     * `unavailable` - unavailable
+             * @enum {string}
+             */
+            state: "ready" | "loading" | "unavailable";
+        };
+        ModelList: {
+            default: string;
+            results: components["schemas"]["Model"][];
+        };
+        ModelReplicas: {
+            ready: number;
+            total: number;
+        };
+        NewConversationRequest: {
+            /** @default  */
+            title: string;
+        };
+        NewFileRequest: {
+            /** @default  */
+            content_type: string;
+            name: string;
+            /** Format: int64 */
+            size: number;
+        };
+        NewKey: {
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** Format: uuid */
+            id: string;
+            /** @description The whole key. It is shown this once. */
+            key: string;
+            /** Format: date-time */
+            last_used_at: string | null;
+            name: string;
+            /** @description The first characters of the key, to tell keys apart. */
+            prefix: string;
+            scopes: ("full" | "inference")[];
+        };
+        NewMessageRequest: {
+            /**
+             * Format: uuid
+             * @description Chosen by the client; a retry with the same one changes nothing.
+             */
+            client_id: string;
+            file_ids?: string[];
+            /** @default auto */
+            model: string;
+            /**
+             * Format: uuid
+             * @description The answer that this follows.
+             */
+            parent_id?: string | null;
+            text: string;
+        };
+        Organization: {
+            /** Format: uuid */
+            id: string;
+            name: string;
+            /**
+             * @description * `owner` - owner
+             *     * `admin` - admin
+             *     * `member` - member
+             * @enum {string}
+             */
+            role: "owner" | "admin" | "member";
+            /**
+             * @description * `free` - free
+             *     * `plus` - plus
+             *     * `enterprise` - enterprise
+             * @enum {string}
+             */
+            tier: "free" | "plus" | "enterprise";
+        };
+        Page: {
+            error: components["schemas"]["FileError"] | null;
+            /** Format: double */
+            height: number | null;
+            number: number;
+            /**
+             * @description * `digital` - digital
+             *     * `ocr` - ocr
+             * @enum {string|null}
+             */
+            source: "digital" | "ocr" | null;
+            /**
+             * @description * `pending` - pending
+             *     * `ready` - ready
+             *     * `ocr` - ocr
+             *     * `failed` - failed
+             * @enum {string}
+             */
+            state: "pending" | "ready" | "ocr" | "failed";
+            /** Format: double */
+            width: number | null;
+        };
+        PageList: {
+            results: components["schemas"]["Page"][];
+        };
+        PageText: {
+            error: components["schemas"]["FileError"] | null;
+            /** Format: double */
+            height: number | null;
+            number: number;
+            /**
+             * @description * `digital` - digital
+             *     * `ocr` - ocr
+             * @enum {string|null}
+             */
+            source: "digital" | "ocr" | null;
+            /**
+             * @description * `pending` - pending
+             *     * `ready` - ready
+             *     * `ocr` - ocr
+             *     * `failed` - failed
+             * @enum {string}
+             */
+            state: "pending" | "ready" | "ocr" | "failed";
+            text: string;
+            /** Format: double */
+            width: number | null;
+        };
+        PartTarget: {
+            number: number;
+            size: number;
+            /** @description PUT exactly `size` bytes here; keep the ETag of the answer. */
+            url: string;
+        };
+        PatchedConversationChangeRequest: {
+            archived?: boolean;
+            /** Format: uuid */
+            head_message_id?: string;
+            pinned?: boolean;
+            title?: string;
+        };
+        PatchedRenameRequest: {
+            name?: string;
+        };
+        Posted: {
+            answer: components["schemas"]["Message"];
+            question: components["schemas"]["Message"];
+            run: components["schemas"]["Run"];
+        };
+        /** @description An error (RFC 9457). Decide by `code`; show `detail` to people; quote `request_id` to support. */
+        Problem: {
+            code: string;
+            detail: string;
+            /** @description With `invalid`: each field's messages. */
+            fields?: {
+                [key: string]: unknown;
+            };
+            request_id: string;
+            /** @description With 429 and 503: seconds to wait. */
+            retry_after_s?: number;
+            status: number;
+            title: string;
+            type: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ReceivedPart: {
+            etag: string;
+            number: number;
+            size: number;
+        };
+        Regenerated: {
+            answer: components["schemas"]["Message"];
+            run: components["schemas"]["Run"];
+        };
+        RegenerateRequest: {
+            /** Format: uuid */
+            client_id: string;
+            /** @default auto */
+            model: string;
+        };
+        Run: {
+            /** Format: uuid */
+            answer_id: string;
+            attempt: number;
+            cached_tokens: number;
+            completion_tokens: number;
+            /** Format: uuid */
+            conversation_id: string;
+            /** Format: date-time */
+            created_at: string;
+            error: components["schemas"]["Error"] | null;
+            /** Format: double */
+            estimated_wait_s: number | null;
+            /** Format: date-time */
+            finished_at: string | null;
+            /** Format: uuid */
+            id: string;
+            model: string;
+            model_requested: string;
+            prompt_tokens: number;
+            /** Format: uuid */
+            question_id: string | null;
+            queue_position: number | null;
+            replica: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /**
+             * @description * `queued` - queued
+             *     * `running` - running
+             *     * `waiting_approval` - waiting_approval
+             *     * `completed` - completed
+             *     * `incomplete` - incomplete
+             *     * `cancelled` - cancelled
+             *     * `failed` - failed
+             * @enum {string}
+             */
+            state: "queued" | "running" | "waiting_approval" | "completed" | "incomplete" | "cancelled" | "failed";
+            /** @description Time to first token, from the claim, in ms. */
+            ttft_ms: number | null;
+        };
+        RunContext: {
+            messages: {
+                [key: string]: unknown;
+            }[];
+            mode: string | null;
+            passages: {
+                [key: string]: unknown;
+            }[];
+            unready: {
+                [key: string]: unknown;
+            }[];
+        };
+        SentPartRequest: {
+            etag: string;
+            number: number;
+        };
+        Site: {
+            /** @description Whether forgotten passwords can be reset by mail. */
+            mail: boolean;
+            name: string;
+            /** @description True when this address is not safe to sign in at. */
+            needs_https: boolean;
+            /** @description True until the first account, the operator's, is made. */
+            setup_needed: boolean;
+            /**
+             * @description Who may make an account without help.
+             *
+             *     * `first` - first
+             *     * `open` - open
+             * @enum {string}
+             */
+            signup: "first" | "open";
+            version: string;
+        };
+        StartedUpload: {
+            file: components["schemas"]["File"];
+            upload: components["schemas"]["Upload"];
+        };
+        Upload: {
+            /**
+             * Format: date-time
+             * @description When the addresses expire; ask again for new ones.
+             */
+            expires_at: string;
+            part_size: number;
+            parts: components["schemas"]["PartTarget"][];
+            received: components["schemas"]["ReceivedPart"][];
+        };
+        User: {
+            /** Format: email */
+            email: string;
+            /** Format: uuid */
+            id: string;
+            is_operator: boolean;
+            name: string;
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type $defs = Record<string, never>;
+export type operations = Record<string, never>;
