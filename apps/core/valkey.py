@@ -18,7 +18,11 @@ def valkey() -> redis.Redis:
 
 
 def new_async_valkey(*, max_connections: int = 8) -> redis.asyncio.Redis:
-    """A new asynchronous client; the caller owns and closes it (it belongs to one event loop)."""
-    return redis.asyncio.Redis.from_url(
-        settings.REDIS_URL, socket_timeout=10.0, socket_connect_timeout=1.0, max_connections=max_connections
+    """A new asynchronous client; the caller owns and closes it (it belongs to one event loop).
+
+    Whoever finds all connections in use waits for one: a burst of readers or of runs is no outage.
+    """
+    pool = redis.asyncio.BlockingConnectionPool.from_url(
+        settings.REDIS_URL, socket_timeout=10.0, socket_connect_timeout=1.0, max_connections=max_connections, timeout=10
     )
+    return redis.asyncio.Redis.from_pool(pool)

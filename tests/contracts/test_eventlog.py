@@ -209,3 +209,24 @@ async def test_many_readers_of_many_runs_wait_on_few_connections(log: AsyncLog, 
     assert await asyncio.gather(*(take(reader, 1) for reader in readers)) == [[1]] * 200
     clients = [one for one in await log.client.client_list() if one["cmd"] == "blmpop"]
     assert len(clients) == 1
+
+
+async def test_more_readers_than_connections_come_at_once(log: AsyncLog, relay: Relay) -> None:
+    """As when a web was killed and its readers come to this one."""
+    ids = [new_id() for _ in range(150)]
+    await log.append([entry(1, run=id) for id in ids])
+    readers = await asyncio.gather(*(relay.open(id, 0) for id in ids))
+    assert await asyncio.gather(*(take(reader, 1) for reader in readers)) == [[1]] * 150
+    await log.append([entry(2, run=id) for id in ids])
+    assert await asyncio.gather(*(take(reader, 1) for reader in readers)) == [[2]] * 150
+
+
+async def test_a_reader_that_comes_as_the_last_one_leaves_is_fed(log: AsyncLog, relay: Relay) -> None:
+    first = await relay.open(RUN, 0)
+    await until_fed(relay)
+    for number in range(1, 30):
+        relay.close(first)
+        await asyncio.sleep(0)
+        first = await relay.open(RUN, number - 1)
+        await log.append([entry(number)])
+        assert await take(first, 1) == [number]

@@ -180,6 +180,7 @@ class Relay:
         self.readers: dict[str, list[Reader]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._goodbyes: set[asyncio.Task[None]] = set()
+        self._unregistered: set[str] = set()
         self._away = False
 
     def start(self) -> None:
@@ -198,8 +199,10 @@ class Relay:
         self.start()
         reader = Reader(self, run_id, after)
         self.readers.setdefault(run_id.hex, []).append(reader)
-        with contextlib.suppress(redis.RedisError, OSError):
+        try:
             await self._register([run_id.hex])
+        except (redis.RedisError, OSError):
+            self._unregistered.add(run_id.hex)
         return reader
 
     def close(self, reader: Reader) -> None:
@@ -222,10 +225,25 @@ class Relay:
                 pipe.expire(readers, READERS_TTL_S)
             await pipe.execute()
 
+    async def _register_again(self) -> None:
+        """Readers that the runners may not know of."""
+        keys = [key for key in self._unregistered if key in self.readers]
+        if keys:
+            await self._register(keys)
+        self._unregistered.difference_update(keys)
+        self._unregistered.intersection_update(self.readers)
+        for key in keys:
+            for reader in self.readers.get(key, ()):
+                reader.lose_place()
+
     async def _unregister(self, key: str) -> None:
         with contextlib.suppress(redis.RedisError, OSError):
             if key not in self.readers:
                 await self.valkey.srem(readers_key(UUID(hex=key)), feed_key(self.id))
+            if key in self.readers:
+                # Somebody came meanwhile, whose registration this may have undone.
+                self._unregistered.add(key)
+                await self._register_again()
 
     async def _tail(self) -> None:
         """Read the feed for ever. A new or lost feed is made again, and then every reader reads its log."""
@@ -268,6 +286,7 @@ class Relay:
             with contextlib.suppress(redis.RedisError, OSError):
                 if not await self.valkey.expire(alive_key(self.id), FEED_TTL_S):
                     await self._make_feed()
+                await self._register_again()
             for reader in self._all():
                 reader.silent += 1
             silent = [r for r in self._all() if r.silent >= SILENT_WATCHES or self._away]
