@@ -18,6 +18,7 @@ def as_kind(value: str) -> Kind:
     """A kind read from a row. Raises ValueError for a value that this version does not know."""
     return KINDS[KINDS.index(cast(Kind, value))]
 
+
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 as fractions of the page, origin at the top left."""
 
