@@ -346,7 +346,8 @@ class Execution:
         if self.saved is not None:
             await asyncio.gather(self.saved, return_exceptions=True)
         event = await self._finish(result)
-        if event is None or self.writer.fenced:
+        if event is None:
+            # A checkpoint that comes after the end finds no running run and fences us too; what counts is this.
             raise FencedOut
         self.writer.emit(event, final=True)
         for _ in range(FINAL_FLUSHES):
