@@ -129,7 +129,7 @@ def _index(pages: Sequence[UUID]) -> float:
     from apps.files.indexing import index_page
 
     begin, end = len(pages) // 4, 3 * len(pages) // 4
-    started = 0.0
+    started = rate = 0.0
     for number, page in enumerate(pages):
         if number == begin:
             started = _cpu_s()

@@ -49,13 +49,13 @@ def spaces(head: bytes, size: int) -> bytes:
 FONT = "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
 
 
-def one_page(content: bytes, *, box: str = "0 0 612 792", packed: bool = False) -> bytes:
+def one_page(content: bytes, *, box: str = "0 0 612 792", packed: bool = False, rotate: int = 0) -> bytes:
     """A PDF of one page with this content stream; font F1 is Helvetica."""
     return pdf(
         [
             "<< /Type /Catalog /Pages 2 0 R >>",
             "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [{box}] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [{box}] /Rotate {rotate} /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
             stream(content, extra="/Filter /FlateDecode" if packed else ""),
             FONT,
         ]

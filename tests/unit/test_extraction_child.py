@@ -225,7 +225,7 @@ def test_endless_pages_are_cut_off(source: Path) -> None:
 
 
 def alive(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return psutil.pid_exists(pid) and bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
 
 
 def wait_until(true: Callable[[], bool]) -> bool:

@@ -26,6 +26,7 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _ITEM = re.compile(r"^\s{0,12}(?:[-*+]|\d{1,9}[.)])\s+\S")
 _ROW = re.compile(r"^\s{0,3}\|.*\|\s*$")
 _RULE = re.compile(r"^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$")
+_STARTS = (_ATX, _FENCE, _ITEM, _ROW, _RULE)
 
 
 def _guess(data: bytes) -> str:
@@ -87,13 +88,14 @@ class _Markdown:
         return code.strip("\n")
 
     def _starts_other(self, line: str) -> bool:
-        return bool(not line.strip() or _ATX.match(line) or _FENCE.match(line) or _ITEM.match(line) or _ROW.match(line))
+        return not line.strip() or any(mark.match(line) for mark in _STARTS)
 
     def _prose(self) -> str:
         start = self._at
         self._at += 1
-        while self._at < len(self._lines) and not self._starts_other(self._lines[self._at]):
-            if _SETEXT.match(self._lines[self._at]):
+        while self._at < len(self._lines):
+            line = self._lines[self._at]
+            if _SETEXT.match(line) or self._starts_other(line):
                 break
             self._at += 1
         return "\n".join(self._lines[start : self._at]).strip()

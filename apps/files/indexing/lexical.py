@@ -17,8 +17,9 @@ LEXEME_MAX_CHARS = 64
 _MARKS = re.compile("[\u0300-\u036f]+")
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
-_HUMPS = re.compile(r"[a-z0-9]+(?=[A-Z])|[A-Z]{2,}(?=[A-Z][a-z])")
-_IDENTIFIER = re.compile(r"\b\w*(?:[a-z0-9][A-Z]|[A-Z]{2,}[a-z]|[^\W_]_[^\W_])\w*\b")
+_SPLITTABLE = re.compile(r"[a-z0-9][A-Z]|[A-Z]{2}[a-z]|[^\W_]_[^\W_]")
+_WORD = re.compile(r"\w+")
+_LONGEST_WORD = 200
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 _JOINED = re.compile(r"[/\\@:.=&?#~+|<>{}\[\]()\"'`,;!*%^$-]+")
 
@@ -32,8 +33,9 @@ def _pairs(found: re.Match[str]) -> str:
 
 def _with_parts(found: re.Match[str]) -> str:
     word = found.group()
-    parts = _PARTS.findall(word)
-    return f"{word} {' '.join(parts)}" if len(parts) > 1 else word
+    if len(word) > _LONGEST_WORD or not _SPLITTABLE.search(word):
+        return word
+    return f"{word} {' '.join(_PARTS.findall(word))}"
 
 
 def prepare(text: str) -> str:
@@ -44,5 +46,5 @@ def prepare(text: str) -> str:
         text = unicodedata.normalize("NFC", text)  # Hangul was taken apart too
         text = _CJK_RUN.sub(_pairs, text)
     # Punctuation would make the parser see hosts, paths, versions and signed numbers instead of words.
-    text = _IDENTIFIER.sub(_with_parts, _JOINED.sub(" ", text))
-    return text.replace("\x00", " ")
+    text = _JOINED.sub(" ", text).replace("\x00", " ")
+    return _WORD.sub(_with_parts, text) if _SPLITTABLE.search(text) else text

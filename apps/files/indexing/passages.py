@@ -91,9 +91,11 @@ def _pieces(elements: Iterable[Mapping[str, Any]]) -> Iterator[_Piece]:
 
 
 def _fits(group: Sequence[_Piece], piece: _Piece) -> bool:
+    if all(item.title_level is not None for item in group):
+        return True  # a heading goes with what it heads, whatever its size
     size = sum(item.tokens for item in group)
     if piece.title_level is not None and size >= SECTION_MIN_TOKENS:
-        return all(item.title_level is not None for item in group)
+        return False
     return size + piece.tokens <= TARGET_TOKENS
 
 
@@ -101,7 +103,7 @@ def _groups(pieces: Iterable[_Piece]) -> Iterator[list[_Piece]]:
     group: list[_Piece] = []
     for piece in pieces:
         if group and not _fits(group, piece):
-            carried: list[_Piece] = []  # a heading goes with what it heads
+            carried: list[_Piece] = []
             while len(group) > 1 and group[-1].title_level is not None:
                 carried.insert(0, group.pop())
             yield group

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from uuid import UUID
 
+import orjson
 from django.db import connection, transaction
 
 from apps.accounts.types import Actor
@@ -23,6 +24,7 @@ EXACT_BELOW = 10_000
 DEPTH = 100
 MAX_LIMIT = 50
 MAX_FILES = 1_000
+MAX_ON_PAGES = 200
 MAX_QUESTION_CHARS = 8_000
 _UNREAD = frozenset({"uploading", "processing", "failed"})
 
@@ -113,7 +115,7 @@ def _hit(row: Row, score: float) -> PassageHit:
         page=page,
         heading=heading,
         text=text,
-        boxes=tuple((box[0], box[1], box[2], box[3]) for box in boxes),
+        boxes=tuple((box[0], box[1], box[2], box[3]) for box in orjson.loads(boxes)),
         source="ocr" if source == "ocr" else "digital",
         score=round(score, 6),
     )
@@ -136,16 +138,21 @@ def _directed_hits(search: _Search, wanted: Directed, files: Sequence[_FileState
             firsts.setdefault((hit.file_id, hit.page), hit)
         return list(firsts.values())[:limit]
     places = [(file.id, number) for file in files for number in wanted.numbers(file.page_count)]
-    return search.on_pages(places, 4 * limit) if places else []
+    return search.on_pages(places, MAX_ON_PAGES) if places else []
 
 
-def _merge(first: Sequence[PassageHit], then: Sequence[PassageHit], limit: int) -> tuple[PassageHit, ...]:
-    """Page-directed passages first. Where a page has too many, those that rank high for the question stay."""
+def _merge(first: Sequence[PassageHit], ranked: Sequence[PassageHit], limit: int) -> tuple[PassageHit, ...]:
+    """Page-directed passages, in the order of the pages, then the others where there is room.
+
+    Where the pages have too many, those that rank high for the question stay. When they fill half the place, the
+    others are left out: what stands elsewhere would only distract.
+    """
     if len(first) > limit:
-        rank = {hit.passage_id: index for index, hit in enumerate(then)}
-        kept = sorted(range(len(first)), key=lambda index: (rank.get(first[index].passage_id, len(then)), index))
+        rank = {hit.passage_id: index for index, hit in enumerate(ranked)}
+        kept = sorted(range(len(first)), key=lambda index: (rank.get(first[index].passage_id, len(ranked)), index))
         first = [first[index] for index in sorted(kept[:limit])]
-    return tuple(without_duplicates(((hit.text, hit) for hit in (*first, *then)), limit))
+    others = ranked if 2 * len(first) < limit else []
+    return tuple(without_duplicates(((hit.text, hit) for hit in (*first, *others)), limit))
 
 
 def search_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str, limit: int = 8) -> SearchResult:
@@ -168,8 +175,4 @@ def search_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str, limit
         wanted = directed(question)
         first = _directed_hits(search, wanted, files, limit) if wanted else []
     unready = tuple(file.unready for file in files if file.unready is not None)
-    if first and not wanted.whole:
-        # Named pages come alone when they fill the place: what is elsewhere would only distract.
-        hits = hits if len(first) < limit // 2 else []
-        return SearchResult(_merge(first, hits, limit), mode, unready)
-    return SearchResult(_merge(first, [] if first else hits, limit), mode, unready)
+    return SearchResult(_merge(first, [] if first and wanted.whole else hits, limit), mode, unready)

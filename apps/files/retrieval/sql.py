@@ -133,12 +133,12 @@ FILES = f"""
 WITH {_SCOPE}
 SELECT scope.id, scope.name, scope.page_count, scope.state,
     ARRAY(
-        SELECT number FROM generate_series(1, coalesce(scope.page_count, 0)) AS number
+        SELECT wanted FROM generate_series(1, coalesce(scope.page_count, 0)) AS wanted
         WHERE NOT EXISTS (
-            SELECT FROM files_page AS page WHERE page.file_id = scope.id AND page.number = number
+            SELECT FROM files_page AS page WHERE page.file_id = scope.id AND page.number = wanted
                 AND (page.state = 'failed' OR (page.state = 'ready' AND page.indexed_at IS NOT NULL))
         )
-        ORDER BY number LIMIT {MAX_LISTED}
+        ORDER BY wanted LIMIT {MAX_LISTED}
     ),
     ARRAY(
         SELECT page.number FROM files_page AS page
