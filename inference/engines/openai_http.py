@@ -210,6 +210,8 @@ class OpenAIEngine:
             answer.fail(EngineFailed("the engine was closed"))
         await asyncio.gather(*self._errands, return_exceptions=True)
         self.http.close()
+        # Transports close their sockets in the next turn of the loop.
+        await asyncio.sleep(0)
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -193,13 +193,22 @@ class LiveSupervisor:
         raise AssertionError("the registry still says ready")
 
     def engine_pids(self) -> list[int]:
-        """The replica's processes, by the mark in their environment; the first is the server."""
+        """The replica's processes, by the mark in their environment."""
         mark = f"PARLEY_REPLICA_OF={self.folder}".encode()
-        return sorted(int(p.parent.name) for p in Path("/proc").glob("[0-9]*/environ") if mark in _read(p))
+        return [int(p.parent.name) for p in Path("/proc").glob("[0-9]*/environ") if mark in _read(p)]
+
+    def server_pid(self) -> int:
+        """The process that listens: the supervisor's own child."""
+        (pid,) = [p for p in self.engine_pids() if parent_of(p) == self.process.pid]
+        return pid
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         self.process.wait(60)
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def _read(path: Path) -> bytes:

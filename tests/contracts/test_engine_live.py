@@ -68,4 +68,4 @@ async def read_and_kill(stream: DeltaStream, answer: Answer, supervisor: LiveSup
         answer.deltas.append(await anext(stream))
         if answer.tokens >= 20 and not killed:
             killed = True
-            os.kill(supervisor.engine_pids()[0], signal.SIGKILL)
+            os.kill(supervisor.server_pid(), signal.SIGKILL)

@@ -25,6 +25,7 @@ from inference.protocol import ChatMessage, GenerationRequest, ReplicaState
 from inference.registry import Record, read_records
 from inference.settings import Settings, read_settings
 from inference.weights import Prepared, WeightsError, prepare_weights
+from tests.contracts.engine_subjects import parent_of
 from tests.services import Services
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -144,6 +145,11 @@ class Bench:
         mark = f"PARLEY_REPLICA_OF={self.folder}".encode()
         return [int(p.parent.name) for p in Path("/proc").glob("[0-9]*/environ") if mark in read(p)]
 
+    def server(self) -> int:
+        """The replica's process that listens: the supervisor's own child."""
+        (pid,) = [p for p in self.children() if parent_of(p) == self.processes[-1].pid]
+        return pid
+
     def until_no_children(self) -> None:
         deadline = time.monotonic() + 20
         while self.children():
@@ -196,7 +202,7 @@ def test_a_replica_starts_warms_up_and_is_published(bench: Bench) -> None:
 def test_a_killed_engine_is_started_again_elsewhere(bench: Bench) -> None:
     bench.start()
     before = bench.until_ready()[0].replica
-    server = min(bench.children())
+    server = bench.server()
     os.kill(server, signal.SIGKILL)
     lost = bench.until(lambda rs: rs[0].replica.state is not ReplicaState.READY)[0].replica
     assert "SIGKILL" in lost.error
