@@ -186,26 +186,39 @@ class Audit:
     """Follows one reader of one run over all its connections, and notes what a correct server never does.
 
     `repeated`: events or text given twice. `lost`: text that was skipped, or that differs from what was saved.
+    Two more are right only after a fault. `rewound`: a snapshot took text back (the log had been lost). `late`: the
+    end told text that the stream had not (its last moment was lost).
     """
 
     reading: Reading = field(default_factory=Reading)
     repeated: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    rewound: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.repeated or self.lost or self.rewound or self.late)
 
     def take(self, event: Event) -> None:
         seq, data = event
-        kind, text = data["type"], self.reading.text
+        kind, at, text = data["type"], data.get("at", 0), self.reading.text
         if self.reading.ended:
             self.repeated.append(f"{seq} {kind} after the end")
         elif seq <= self.reading.seq:
             self.repeated.append(f"{seq} {kind} after {self.reading.seq}")
-        elif kind == "text" and data["at"] < len(text):
-            self.repeated.append(f"{seq} text at {data['at']} while the reader has {len(text)}")
-        elif kind in ("text", "reconstructed") and data["at"] > len(text):
-            self.lost.append(f"{seq} {kind} at {data['at']} while the reader has {len(text)}")
-        elif kind == "done" and data["message"] and not data["message"]["text"].startswith(text):
-            self.lost.append(f"{seq} the saved text is not what was streamed")
-        elif kind == "done" and data["message"] and len(data["message"]["text"]) > len(text):
-            # Allowed only when the log was lost: the end then tells all at once.
-            self.lost.append(f"{seq} the end has {len(data['message']['text'])} characters, the stream {len(text)}")
+        elif kind == "text" and at < len(text):
+            self.repeated.append(f"{seq} text at {at} while the reader has {len(text)}")
+        elif kind in ("text", "reconstructed") and at > len(text):
+            self.lost.append(f"{seq} {kind} at {at} while the reader has {len(text)}")
+        elif kind == "snapshot" and not data["text"].startswith(text):
+            self.rewound.append(f"{seq} snapshot of {len(data['text'])} while the reader has {len(text)}")
+        elif kind == "done" and data["message"]:
+            self._end(seq, text, data["message"]["text"])
         self.reading = reduce(self.reading, event)
+
+    def _end(self, seq: int, text: str, saved: str) -> None:
+        if not saved.startswith(text):
+            self.lost.append(f"{seq} the saved text is not what was streamed")
+        elif len(saved) > len(text):
+            self.late.append(f"{seq} the end has {len(saved)} characters, the stream {len(text)}")

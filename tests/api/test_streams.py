@@ -86,7 +86,7 @@ def test_what_is_saved_is_what_was_streamed(api: Api, stack: Stack) -> None:
     mark = seed()
     posted = ask(api, f"n:50 itl:2 seed:{mark}")
     audit = api.read(posted["run"]["id"])
-    assert (audit.repeated, audit.lost) == ([], [])
+    assert audit.is_clean, audit
     question, answer = api.messages(posted["question"]["conversation_id"])
     assert answer["text"] == audit.reading.text == expected_text(50, mark)
     assert audit.reading.message is not None

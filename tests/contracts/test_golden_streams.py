@@ -81,21 +81,28 @@ def done(text: str) -> dict[str, Any]:
 ONE, TWO = {"type": "text", "at": 0, "text": "One "}, {"type": "text", "at": 4, "text": "two"}
 
 
+def snapshot(text: str) -> dict[str, Any]:
+    return {"type": "snapshot", "text": text}
+
+
 @pytest.mark.parametrize(
-    ("events", "repeated", "lost"),
+    ("events", "notes"),
     [
-        ((ONE, TWO, done("One two")), 0, 0),
-        ((ONE, ONE | {"seq": 1}, TWO | {"seq": 2}), 1, 0),
-        ((ONE, ONE), 1, 0),
-        ((ONE, done("One "), TWO), 1, 0),
-        ((TWO,), 0, 1),
-        ((ONE, done("Two")), 0, 1),
-        ((ONE, done("One two")), 0, 1),
-        ((ONE, {"type": "snapshot", "text": "One two"}, done("One two")), 0, 0),
+        ((ONE, TWO, done("One two")), ""),
+        ((ONE, snapshot("One "), TWO, done("One two")), ""),
+        ((ONE, snapshot("One two"), done("One two")), ""),
+        ((ONE, ONE | {"seq": 1}, TWO | {"seq": 2}), "repeated"),
+        ((ONE, ONE), "repeated"),
+        ((ONE, done("One "), TWO), "repeated"),
+        ((TWO,), "lost"),
+        ((ONE, done("Two")), "lost"),
+        ((ONE, done("One two")), "late"),
+        ((ONE, snapshot("On")), "rewound"),
+        ((ONE, snapshot("Two")), "rewound"),
     ],
 )
-def test_the_audit_notes_what_a_forgiving_reader_hides(
-    events: tuple[dict[str, Any], ...], repeated: int, lost: int
-) -> None:
+def test_the_audit_notes_what_a_forgiving_reader_hides(events: tuple[dict[str, Any], ...], notes: str) -> None:
     found = audit(*(dict(event) for event in events))
-    assert (len(found.repeated), len(found.lost)) == (repeated, lost)
+    kinds = {"repeated": found.repeated, "lost": found.lost, "late": found.late, "rewound": found.rewound}
+    assert {kind: len(noted) for kind, noted in kinds.items() if noted} == ({notes: 1} if notes else {})
+    assert found.is_clean is not bool(notes)
