@@ -20,8 +20,12 @@ os.environ.update(session_services.session().environment())
 
 def pytest_configure() -> None:
     import django
+    from django.conf import settings
 
     django.setup()
+    # With DJANGO_SETTINGS_MODULE set, Django was configured before this file and would empty another database.
+    if settings.DATABASES["default"]["NAME"] != session_services.DATABASE:
+        raise pytest.UsageError("Unset DJANGO_SETTINGS_MODULE: tests bring their own database.")
 
 
 @pytest.fixture(scope="session")
