@@ -140,6 +140,16 @@ describe('the page', () => {
     expect(await screen.findByText('Cedar beams carry')).toBeTruthy()
   })
 
+  test('opened by its address, a conversation shows the branch that the server keeps', async () => {
+    const other = { ...answer, id: 'a2', seq: 3, text: 'Steel beams.' }
+    override(/^GET \/api\/conversations$/, () => new Promise(() => undefined))
+    override(/^GET \/api\/conversations\/c1\/messages$/, () => ({ results: [question, answer, other], next: null }))
+    navigate('/c/c1')
+    render(<App />)
+    expect(await screen.findByText('Cedar beams.')).toBeTruthy()
+    expect(screen.getByText('1/2')).toBeTruthy()
+  })
+
   test('shows why a message was refused, and gives it back for editing', async () => {
     override(/^POST \/api\/conversations\/c1\/messages$/, () => problem(413, 'too_large', 'The message is longer than this server takes.'))
     const user = userEvent.setup()

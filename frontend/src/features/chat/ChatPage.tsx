@@ -4,7 +4,7 @@ import type { Attachment } from '@/features/files'
 import { describeError, type Id, type Message, type MessageFile } from '@/shared/api'
 import { navigate, useHotkeys, useStore } from '@/shared/hooks'
 import { Button, Notice, Skeleton, cx } from '@/shared/ui'
-import { conversationList, ensureConversation } from '../conversations/store'
+import { ensureConversation } from '../conversations/store'
 import styles from './ChatPage.module.css'
 import { CitationPanel, type OpenCitation } from './CitationPanel'
 import { Composer, type ComposerApi } from './Composer'
@@ -103,19 +103,21 @@ const blank = { get: () => NEW, set: () => undefined, subscribe: () => () => und
 
 function useThread(id: Id | null): ThreadState {
   const store = useMemo(() => (id ? threadStore(id) : blank), [id])
-  const known = useStore(conversationList, (list) => (id ? list.byId.get(id)?.head_message_id : undefined))
-  const head = useRef(known)
-  useEffect(() => {
-    head.current = known
-  })
   useEffect(() => {
     if (!id) return
     if (isLocalId(id)) return openEmptyThread(id)
-    void loadThread(id, head.current)
-    // The list may not hold it yet: an old conversation, opened by its address.
-    void ensureConversation(id).catch(() => undefined)
+    void loadThread(id, headOf(id))
   }, [id])
   return useStore(store)
+}
+
+/** Which branch the server shows. Without an answer the newest one is shown; a missing conversation shows in its messages. */
+async function headOf(id: Id): Promise<Id | null> {
+  try {
+    return (await ensureConversation(id)).head_message_id
+  } catch {
+    return null
+  }
 }
 
 function usePending(id: Id | null): readonly OutboxEntry[] {

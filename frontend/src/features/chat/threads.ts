@@ -39,11 +39,11 @@ export function openEmptyThread(id: Id): void {
 }
 
 /** Read all messages and take the server's head. Requests for the same conversation share one answer. */
-export function loadThread(id: Id, headId?: Id | null): Promise<void> {
+export function loadThread(id: Id, head?: Id | null | Promise<Id | null>): Promise<void> {
   const running = loading.get(id)
   if (running) return running
-  const work = readAll(id)
-    .then((messages) => threadStore(id).set((old) => refreshed(old, messages, headId)))
+  const work = Promise.all([readAll(id), head])
+    .then(([messages, headId]) => threadStore(id).set((old) => refreshed(old, messages, headId)))
     .catch((error: unknown) => {
       const missing = error instanceof ApiError && error.status === 404
       threadStore(id).set((old) =>

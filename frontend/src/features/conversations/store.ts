@@ -121,10 +121,13 @@ export async function restoreConversation(id: Id): Promise<void> {
   upsertConversation(await request<Conversation>(`/api/conversations/${id}/restore`, { method: 'POST' }))
 }
 
-/** For a conversation that is opened by its address and is not on a loaded page. */
-export async function ensureConversation(id: Id): Promise<void> {
-  if (conversationList.get().byId.has(id)) return
-  upsertConversation(await request<Conversation>(`/api/conversations/${id}`))
+/** What is known of a conversation, read from the server when it is not on a loaded page: it was opened by its address. */
+export async function ensureConversation(id: Id): Promise<Conversation> {
+  const known = conversationList.get().byId.get(id)
+  if (known) return known
+  const conversation = await request<Conversation>(`/api/conversations/${id}`)
+  upsertConversation(conversation)
+  return conversation
 }
 
 export function forgetConversations(): void {
