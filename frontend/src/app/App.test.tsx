@@ -142,7 +142,7 @@ describe('the page', () => {
 
   test('opened by its address, a conversation shows the branch that the server keeps', async () => {
     const other = { ...answer, id: 'a2', seq: 3, text: 'Steel beams.' }
-    override(/^GET \/api\/conversations$/, () => new Promise(() => undefined))
+    override(/^GET \/api\/conversations$/, () => problem(500, 'internal', 'Broken.'))
     override(/^GET \/api\/conversations\/c1\/messages$/, () => ({ results: [question, answer, other], next: null }))
     navigate('/c/c1')
     render(<App />)
