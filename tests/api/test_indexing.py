@@ -131,4 +131,4 @@ def test_a_page_is_written_in_few_statements(actor: Actor, django_assert_max_num
     with CaptureQueriesContext(connection) as captured:
         assert index_page(page_id) > 1
     statements = [query["sql"] for query in captured if "SAVEPOINT" not in query["sql"]]
-    assert len(statements) == 3
+    assert len(statements) == 2

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.utils import timezone
 
 from apps.core.ids import new_id
 from apps.files.indexing.lexical import CONFIGURATION, LEXEME_MAX_CHARS, prepare
@@ -45,7 +44,8 @@ stored AS (
     SELECT input.id, %(organization)s, %(owner)s, %(file)s, %(page)s, input.ordinal, input.heading, input.text,
         input.boxes::jsonb, %(source)s, input.token_count, coalesce(lengths.length, 0), ''
     FROM input LEFT JOIN lengths ON lengths.id = input.id
-)
+),
+marked AS (UPDATE files_page SET indexed_at = statement_timestamp() WHERE id = %(page_id)s)
 INSERT INTO files_posting (file_id, passage_id, lexeme, organization_id, tf)
 SELECT %(file)s, id, lexeme, %(organization)s, tf FROM lexed
 """
@@ -56,6 +56,7 @@ def _parameters(page: Page, owner_id: UUID, drafts: list[Draft]) -> dict[str, An
         "organization": page.organization_id,
         "owner": owner_id,
         "file": page.file_id,
+        "page_id": page.id,
         "page": page.number,
         "source": page.source or "digital",
         "ids": [new_id() for _ in drafts],
@@ -91,7 +92,5 @@ def index_page(page_id: UUID) -> int:
         with connection.cursor() as cursor:
             if page.indexed_at is not None:
                 cursor.execute(_REMOVE, {"file": page.file_id, "page": page.number})
-            if drafts:
-                cursor.execute(_INSERT, _parameters(page, page.file.owner_id, drafts))
-        Page.objects.filter(id=page_id).update(indexed_at=timezone.now())
+            cursor.execute(_INSERT, _parameters(page, page.file.owner_id, drafts))
     return len(drafts)
