@@ -6,7 +6,7 @@ any time. Which page is indexed when is decided by `apps.files.pipeline`; rankin
 
 from __future__ import annotations
 
-from apps.files.indexing.embedding import EMBEDDING_VERSION, embed_file
+from apps.files.indexing.embedding import EMBEDDING_VERSION, embed_file, embed_some
 from apps.files.indexing.pages import index_page
 
-__all__ = ["EMBEDDING_VERSION", "embed_file", "index_page"]
+__all__ = ["EMBEDDING_VERSION", "embed_file", "embed_some", "index_page"]

@@ -47,16 +47,22 @@ def _store(file_id: UUID, ids: Sequence[UUID], vectors: Sequence[Vector]) -> int
         return int(cursor.rowcount)
 
 
-def embed_file(file_id: UUID) -> int:
-    """Give every passage of the file that lacks one a vector of the present version; returns how many it gave.
+def embed_some(file_id: UUID) -> int:
+    """Give the next few passages of the file that lack one a vector of the present version; 0 when none is left.
 
-    Each batch is stored by itself: what was done stays done. Raises EmbedderUnavailable.
+    What was done stays done. Raises EmbedderUnavailable.
     """
+    batch = _waiting(file_id)
+    if not batch:
+        return 0
+    vectors = embed_passages([with_context(heading, text) for _, heading, text in batch])
+    # None is stored when the page was indexed anew or removed meanwhile; whoever did that has it embedded.
+    return _store(file_id, [passage_id for passage_id, _, _ in batch], vectors)
+
+
+def embed_file(file_id: UUID) -> int:
+    """Give all passages of the file vectors; returns how many it gave. Raises EmbedderUnavailable."""
     done = 0
-    while batch := _waiting(file_id):
-        vectors = embed_passages([with_context(heading, text) for _, heading, text in batch])
-        stored = _store(file_id, [passage_id for passage_id, _, _ in batch], vectors)
-        if not stored:
-            break  # indexed anew or removed under our hands; whoever did that has it embedded
-        done += stored
+    while given := embed_some(file_id):
+        done += given
     return done

@@ -6,6 +6,7 @@ A step writes under its claim's fence and raises what went wrong; `run` turns th
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from uuid import UUID
@@ -28,6 +29,7 @@ from apps.files.storage import StorageUnavailable, storage
 from apps.files.types import FAULTS, FileFault, Retryable, as_kind
 
 COPY_WAIT_S, COPY_WAIT_MAX_S = 2.0, 30.0
+EMBED_SLICE_S = 60.0
 Lost = threading.Event
 log = structlog.get_logger(__name__)
 
@@ -226,7 +228,13 @@ def index(held: Claim, lost: Lost) -> None:
 
 
 def embed(held: Claim, lost: Lost) -> None:
-    indexing.embed_file(held.file_id)
+    """A slice of a long file at a time, so that it does not hold back everybody behind it."""
+    ends = time.monotonic() + EMBED_SLICE_S
+    while indexing.embed_some(held.file_id):
+        if lost.is_set():
+            raise LeaseLost
+        if time.monotonic() > ends:
+            raise Wait(0)
     with leases.fence(held):
         leases.finish(held)
 
