@@ -161,7 +161,7 @@ class EventStream:
         raise AssertionError(f"the stream ended at {reading.view()}")
 
 
-def eventually(look: Callable[[], T], *, within: float = 10.0, every: float = 0.05) -> T:
+def eventually(look: Callable[[], T | None], *, within: float = 10.0, every: float = 0.05) -> T:
     """The first true value; AssertionError with the last one when none comes in time."""
     deadline = time.monotonic() + within
     while not (seen := look()):

@@ -3,3 +3,4 @@
 from apps.config.settings.test import *  # noqa: F403
 
 RUN_HEARTBEAT_S = 1.0
+RUN_DRAIN_S = 2.0

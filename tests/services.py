@@ -91,6 +91,14 @@ class Services:
             self.new_database(DATABASE)
         return self._postgres
 
+    def stop_postgres(self) -> None:
+        """Shut the server down and throw everyone out, as an operator's restart would."""
+        processes.end(self._running.pop("postgres"), signal.SIGINT, patience=15)
+
+    def start_postgres(self) -> None:
+        """Start it again with all that it had."""
+        self._running["postgres"] = _start_postgres(self._postgres)
+
     @property
     def postgres_pid(self) -> int:
         return self._running["postgres"].pid
