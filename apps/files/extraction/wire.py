@@ -48,7 +48,8 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Announces recognition output to the end of the stream; pixels of the picture, and the page's own size."""
+    """Announces recognition output to the end of the stream; pixels of the picture, the page's own size, and the
+    share of the picture that is not its ground."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
 
@@ -56,6 +57,7 @@ class Picture:
     height: int
     page_width: float
     page_height: float
+    ink: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,7 @@ def _holds(message: Message) -> Iterable[bool]:
     if message.picture is not None:
         yield message.picture.width > 0 and message.picture.height > 0
         yield _length(message.picture.page_width) and _length(message.picture.page_height)
+        yield 0.0 <= message.picture.ink <= 1.0
 
 
 def decode(line: bytes) -> Message:

@@ -7,6 +7,7 @@ what is exec'ed stays in the sandbox.
 from __future__ import annotations
 
 import os
+from itertools import accumulate
 from pathlib import Path
 
 from PIL import Image
@@ -17,6 +18,7 @@ from apps.files.extraction.render import Drawn, draw
 DPI = 200
 _LONGEST = 3_600
 _SMALL = 1_000
+_CONTRAST = 48  # of 256 shades
 _QUARTER_TURNS = {90: Image.Transpose.ROTATE_270, 180: Image.Transpose.ROTATE_180, 270: Image.Transpose.ROTATE_90}
 
 
@@ -31,6 +33,15 @@ def _drawn(job: Job) -> Drawn:
     return Drawn(picture, drawn.width, drawn.height)
 
 
+def _ink(picture: Image.Image) -> float:
+    """Share of pixels that are clearly darker or lighter than most."""
+    counts = picture.histogram()
+    total = sum(counts)
+    ground = next(shade for shade, passed in enumerate(accumulate(counts)) if 2 * passed >= total)
+    near = sum(counts[max(0, ground - _CONTRAST) : ground + _CONTRAST + 1])
+    return 1 - near / total
+
+
 def _become_tesseract(job: Job, drawn: Drawn) -> None:
     path = Path(str(job["scratch"])) / "page.pgm"
     drawn.picture.save(path, "PPM")
@@ -41,6 +52,7 @@ def _become_tesseract(job: Job, drawn: Drawn) -> None:
                 "height": drawn.picture.height,
                 "page_width": drawn.width,
                 "page_height": drawn.height,
+                "ink": _ink(drawn.picture),
             }
         }
     )

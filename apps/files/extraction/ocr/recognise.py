@@ -21,6 +21,7 @@ _MAX_PIXELS = 25_000_000
 _AUTO, _ORIENTATION_ONLY = 3, 0
 _LIKELY_UPRIGHT = 0.7
 _GOOD_ENOUGH = 0.5
+_BLANK = 0.0002  # a line of small print covers ten times that
 _RAPID_MEMORY = 3 << 30  # address space, of which it touches a third
 _PLACES = os.pathsep.join((os.defpath, "/usr/local/bin", "/opt/homebrew/bin"))
 
@@ -69,16 +70,18 @@ class _Task:
                 raise ChildLost(Reason.OCR_FAILED)
         return output, picture
 
-    def read(self, turn: int) -> PageRecord:
+    def read(self, turn: int) -> tuple[PageRecord, float]:
+        """The page, and how much there is to see on it."""
         output, picture = self._run(turn=turn, mode=_AUTO)
         words = tsv.words(output, width=picture.width, height=picture.height)
-        return page_of(
+        page = page_of(
             words,
             number=self.number,
             picture=(picture.width, picture.height),
             page=(picture.page_width, picture.page_height),
             turn=turn,
         )
+        return page, picture.ink
 
     def turn(self) -> int:
         output, _ = self._run(turn=0, mode=_ORIENTATION_ONLY)
@@ -101,9 +104,11 @@ def _worth(page: PageRecord) -> float:
 def _recognised(task: _Task) -> PageRecord:
     if not task.program:
         return task.second_opinion()
-    page = task.read(turn=0)
+    page, ink = task.read(turn=0)
+    if ink < _BLANK and not page.text:
+        return page
     if (page.confidence or 0.0) < _LIKELY_UPRIGHT and (turn := task.turn()):
-        page = max(page, task.read(turn=turn), key=_worth)
+        page = max(page, task.read(turn=turn)[0], key=_worth)
     if (page.confidence or 0.0) >= _GOOD_ENOUGH:
         return page
     try:

@@ -1,0 +1,112 @@
+"""Recognition through the real engines: text, boxes, which way up, and the sandbox around it."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from apps.files.extraction import ExtractionFailed, Limits, PageRecord, Reason, ocr_page
+from apps.files.extraction.ocr import recognise
+from apps.files.extraction.types import Kind
+from tests.factories import documents
+
+LINES = (
+    "The okapi was first described in 1901",
+    "by a zoologist in London, and lives",
+    "in the forests of the Congo basin.",
+)
+
+needs_tesseract = pytest.mark.skipif(recognise.tesseract() is None, reason="tesseract is not installed")
+
+
+def picture(lines: tuple[str, ...] = LINES, *, turn: int = 0) -> Image.Image:
+    canvas = Image.new("L", (900, 420), 255)
+    draw = ImageDraw.Draw(canvas)
+    font = ImageFont.load_default(34)
+    for row, line in enumerate(lines):
+        draw.text((70, 60 + 46 * row), line, fill=0, font=font)
+    return canvas.rotate(-turn, expand=True)
+
+
+def read(path: Path, image: Image.Image, kind: Kind = "image") -> PageRecord:
+    image.save(path, "PDF" if kind == "pdf" else "PNG", resolution=200)
+    return ocr_page(path, kind, 1)
+
+
+@needs_tesseract
+@pytest.mark.parametrize("kind", ["image", "pdf"])
+def test_text_and_boxes(tmp_path: Path, kind: Kind) -> None:
+    page = read(tmp_path / "x", picture(), kind)
+    assert page.text == " ".join(LINES)
+    assert (page.number, page.source, page.needs_ocr) == (1, "ocr", False)
+    assert page.confidence is not None
+    assert page.confidence > 0.8
+    (element,) = page.elements
+    assert len(element.lines) == 3
+    for row, (start, end, x0, y0, x1, y1) in enumerate(element.lines):
+        assert element.text[start:end] == LINES[row]
+        assert x0 == pytest.approx(70 / 900, abs=0.03)
+        assert y0 < (60 + 46 * row + 25) / 420 < y1
+        assert x1 > 0.5
+    if kind == "pdf":
+        assert page.width == pytest.approx(900 * 72 / 200, abs=1)
+
+
+@needs_tesseract
+@pytest.mark.parametrize("turn", [90, 180])
+def test_a_page_that_lies_on_its_side_or_head(tmp_path: Path, turn: int) -> None:
+    text = tuple(" ".join(documents.sentences(1, seed=seed))[:46] for seed in range(40, 45))
+    page = read(tmp_path / "x.png", picture(text, turn=turn).resize((1800, 840) if turn == 180 else (840, 1800)))
+    words = " ".join(text).split()
+    assert sum(word in page.text for word in words) > 0.8 * len(words)
+    box = page.elements[0].box
+    assert box is not None
+    assert (box[3] - box[1] > box[2] - box[0]) == (turn == 90)
+
+
+def test_a_picture_without_text_is_an_empty_page(tmp_path: Path) -> None:
+    page = read(tmp_path / "x.png", Image.new("L", (300, 200), 255))
+    assert (page.text, page.elements, page.error) == ("", (), None)
+
+
+def test_the_packaged_engine_reads_without_a_system_package(tmp_path: Path) -> None:
+    path = tmp_path / "x.png"
+    picture().save(path)
+    with recognise.opened(path) as source:
+        page = recognise._Task(source, "image", 1, Limits(), "").second_opinion()
+    assert page.source == "ocr"
+    assert "1901" in page.text
+    assert "Congo" in page.text
+    assert all(element.box is not None for element in page.elements)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [("image", b"no picture"), ("pdf", b"no PDF"), ("docx", b"no picture either")]
+)
+def test_what_cannot_be_drawn_cannot_be_recognised(tmp_path: Path, kind: Kind, data: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(data)
+    with pytest.raises(ExtractionFailed) as failed:
+        ocr_page(path, kind, 1)
+    assert failed.value.reason in (Reason.DAMAGED, Reason.UNSUPPORTED)
+
+
+def test_a_pixel_bomb_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.png"
+    path.write_bytes(documents.pixel_bomb())
+    with pytest.raises(ExtractionFailed) as failed:
+        ocr_page(path, "image", 1)
+    assert failed.value.reason is Reason.TOO_LARGE
+
+
+def test_time_is_bounded(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    picture().save(buffer, "PNG")
+    path = tmp_path / "x.png"
+    path.write_bytes(buffer.getvalue())
+    with pytest.raises(ExtractionFailed) as failed:
+        ocr_page(path, "image", 1, limits=Limits(wall_s=0.05))
+    assert failed.value.reason is Reason.TIMED_OUT
