@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
 from tests.client import Api
 from tests.services import Services
@@ -32,7 +33,7 @@ def tab(stack: Stack, key: str | None, *, web: int = 2, origin: str | None = Non
     base = stack.url(web)
     headers = {"authorization": f"Bearer {key}"} if key else {}
     address = f"{base.replace('http', 'ws')}/ws/notifications"
-    return connect(address, origin=origin or base, additional_headers=headers, open_timeout=20)  # type: ignore[arg-type]
+    return connect(address, origin=Origin(origin or base), additional_headers=headers, open_timeout=20)
 
 
 def next_note(tab: ClientConnection, wanted: Callable[[Any], bool], within: float = 10) -> Any:
@@ -111,7 +112,7 @@ def test_notes_go_to_their_owner_alone(stack: Stack, api: Api) -> None:
         conversation = api.new_conversation()
         next_note(mine, lambda note: note["conversation"]["id"] == conversation)
         marker = stranger.new_conversation()
-        seen = []
+        seen: list[str] = []
         while not seen or seen[-1] != marker:
             seen.append(json.loads(theirs.recv(timeout=5))["conversation"]["id"])
         assert conversation not in seen
