@@ -28,6 +28,12 @@ def pytest_configure() -> None:
         raise pytest.UsageError("Unset DJANGO_SETTINGS_MODULE: tests bring their own database.")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Parallel sessions have servers of their own, and must not load their settings before they know them."""
+    os.environ.pop("DJANGO_SETTINGS_MODULE")
+
+
 @pytest.fixture(scope="session")
 def services() -> Iterator[Services]:
     """The session's servers, for tests that need their addresses."""

@@ -88,12 +88,18 @@ def test(layout: Layout, rest: Sequence[str]) -> int:
     short = {"PARLEY_FAULTS": "short"}
     sections = [
         *check_sections(layout),
-        pytest(layout, "tests", "-m", FAST),
+        pytest(layout, "tests", "-m", FAST, *in_parallel()),
         Section("front-end tests", [npm, "test", "--silent"], layout.repository / "frontend"),
         pytest(layout, "engine and browser tests", "-m", "e2e or vllm"),
         pytest(layout, "fault tests, short", "-m", "faults", environment=short),
     ]
     return run_sections(sections)
+
+
+def in_parallel() -> list[str]:
+    """As many test processes as there are cores, each with servers of its own; whole files stay together."""
+    cores = min(4, os.cpu_count() or 1)
+    return ["-n", str(cores), "--dist", "loadfile"] if cores > 1 else []
 
 
 def pytest(layout: Layout, name: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Section:
