@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -23,6 +24,7 @@ from apps.conversations.eventlog import (
     pack_ids,
     unpack_ids,
 )
+from apps.conversations.eventlog.log import MAX_ENTRIES
 from apps.conversations.realtime.relay import CATCH_UP, MAX_BUFFERED_BYTES, Reader, Relay
 from apps.core.ids import new_id
 from apps.core.valkey import new_async_valkey, valkey
@@ -107,6 +109,10 @@ async def test_a_log_goes_by_itself(log: AsyncLog) -> None:
     assert 3_000 < await log.client.ttl(log_key(RUN)) <= 3_600
     await log.append([entry(2, final=True)])
     assert 200 < await log.client.ttl(log_key(RUN)) <= 300
+
+
+def test_the_longest_run_fits_its_log(settings: Any) -> None:
+    assert settings.RUN_DEADLINE_S / settings.RUN_FLUSH_S < MAX_ENTRIES
 
 
 @pytest.mark.parametrize("ids", [[], [0], [1, 2**31 - 1, 7]])

@@ -11,7 +11,8 @@ import redis
 import redis.asyncio
 from django.conf import settings
 
-MAX_ENTRIES = 20_000
+# More than the ticks of the longest run: a log that lost its beginning could not be read from the start.
+MAX_ENTRIES = 50_000
 FEED_MAX_ITEMS = 16_384
 
 
