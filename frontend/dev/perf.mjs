@@ -17,9 +17,9 @@ const phase = async (name, work) => {
   const mine = traceEvents.filter((event) => event.pid === main.pid && event.tid === main.tid && event.tdur)
   const tasks = mine.filter((event) => event.name === 'RunTask' || event.name === 'ThreadControllerImpl::RunTask').map((event) => event.tdur / 1000)
   const by = new Map()
-  for (const name_ of ['FunctionCall', 'UpdateLayoutTree', 'Layout', 'PrePaint', 'Paint', 'Layerize', 'Commit', 'MajorGC', 'MinorGC', 'ParseHTML', 'EvaluateScript', 'HitTest']) {
-    const total = mine.filter((event) => event.name === name_).reduce((sum, event) => sum + event.tdur / 1000, 0)
-    if (total > 1) by.set(name_, Math.round(total))
+  for (const kind of ['FunctionCall', 'UpdateLayoutTree', 'Layout', 'PrePaint', 'Paint', 'Layerize', 'Commit', 'MajorGC', 'MinorGC', 'ParseHTML', 'EvaluateScript', 'HitTest']) {
+    const total = mine.filter((event) => event.name === kind).reduce((sum, event) => sum + event.tdur / 1000, 0)
+    if (total > 1) by.set(kind, Math.round(total))
   }
   const isTask = (event) => event.name === 'RunTask' || event.name === 'ThreadControllerImpl::RunTask'
   for (const task of process.env.DETAIL ? mine.filter((event) => isTask(event) && event.tdur > 50_000) : []) {

@@ -44,19 +44,21 @@ export function Header({ conversationId, onSidebar }: HeaderProps) {
           />
         )}
         {conversation && !renaming && (
-          <Menu
-            label="Actions for this conversation"
-            items={conversationMenu(conversation, () => setRenaming(true))}
-            renderTrigger={(trigger) => (
-              <button type="button" className={styles.title} {...trigger}>
-                {conversation.pinned && <IconPin aria-label="Pinned" />}
-                <span dir="auto" className={styles.titleText}>
-                  {titleOf(conversation)}
-                </span>
-                <IconChevronDown aria-hidden />
-              </button>
-            )}
-          />
+          <h1 className={styles.titleHeading}>
+            <Menu
+              label="Actions for this conversation"
+              items={conversationMenu(conversation, () => setRenaming(true))}
+              renderTrigger={(trigger) => (
+                <button type="button" className={styles.title} {...trigger}>
+                  {conversation.pinned && <IconPin aria-label="Pinned" />}
+                  <span dir="auto" className={styles.titleText}>
+                    {titleOf(conversation)}
+                  </span>
+                  <IconChevronDown aria-hidden />
+                </button>
+              )}
+            />
+          </h1>
         )}
       </div>
       {onSidebar && (

@@ -123,13 +123,13 @@ interface FrameProps {
 function SidebarFrame({ me, site, onShortcuts, onClose, children }: FrameProps) {
   return (
     <div className={styles.frame}>
-      <div className={styles.brand}>
+      <header className={styles.brand}>
         <img src={`${import.meta.env.BASE_URL}icon.svg`} alt="" width="26" height="26" />
         <span className={styles.brandName}>{site.name}</span>
         <IconButton label="Hide the sidebar" shortcut="Ctrl+B" onClick={onClose}>
           <IconSidebar />
         </IconButton>
-      </div>
+      </header>
       {children}
       <div className={styles.foot}>
         <UserMenu me={me} onShortcuts={onShortcuts} />

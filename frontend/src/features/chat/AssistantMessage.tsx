@@ -5,9 +5,11 @@ import { Button, IconButton, Menu, Notice } from '@/shared/ui'
 import { IconBranch, IconError, IconInfo, IconMore, IconRetry } from '@/shared/ui/icons'
 import type { Citation, Message, RunError } from '@/shared/api'
 import type { RunNotice } from '@/stream'
+import { useStore } from '@/shared/hooks'
 import { BranchSwitcher } from './BranchSwitcher'
 import styles from './Message.module.css'
 import { RunStatus } from './RunStatus'
+import { endedNotices } from './service'
 import { isFinal } from './thread'
 import { useLiveRun } from './useLiveRun'
 
@@ -32,6 +34,8 @@ export const AssistantMessage = memo(function AssistantMessage(props: AssistantM
   const text = running ? view?.text || message.text : message.text
   const citations = running ? (view?.citations ?? message.citations) : message.citations
   const cite = useCallback((citation: Citation) => onCite(citation, citations), [onCite, citations])
+  const ended = useStore(endedNotices, (all) => all.get(message.id))
+  const notices = view?.notices ?? ended
   const over = !running || view?.ended === true
   const error = message.error ?? (view?.ended ? view.error : null)
   return (
@@ -44,7 +48,7 @@ export const AssistantMessage = memo(function AssistantMessage(props: AssistantM
       {!over && <RunStatus message={message} live={live} started={text !== ''} />}
       {over && <Outcome {...props} error={error} text={text} />}
       {over && <Sources citations={citations} onCite={cite} />}
-      {view && <Notices notices={view.notices} />}
+      {notices && <Notices notices={notices} />}
       {over ? <Footer {...props} text={text} /> : <OtherVersions {...props} />}
     </article>
   )
@@ -80,8 +84,8 @@ function Sources({ citations, onCite }: { citations: readonly Citation[]; onCite
   if (citations.length === 0) return null
   const matched = citations.every((citation) => citation.attributed)
   return (
-    <section className={styles.sources} aria-label="Sources">
-      <h3 className={styles.sourcesTitle}>{matched ? 'Matching passages (the answer names no source itself)' : 'Sources'}</h3>
+    <div className={styles.sources} role="group" aria-label="Sources">
+      <p className={styles.sourcesTitle}>{matched ? 'Matching passages (the answer names no source itself)' : 'Sources'}</p>
       <ul className={styles.sourceList}>
         {citations.map((citation) => (
           <li key={citation.n}>
@@ -93,7 +97,7 @@ function Sources({ citations, onCite }: { citations: readonly Citation[]; onCite
           </li>
         ))}
       </ul>
-    </section>
+    </div>
   )
 }
 

@@ -42,7 +42,7 @@ export function Dialog({ title, onClose, children, variant = 'box', hideTitle, f
       }}
     >
       <div className={styles.frame}>
-        <header className={cx(styles.head, hideTitle && styles.bare)}>
+        <div className={cx(styles.head, hideTitle && styles.bare)}>
           <h2 id={titleId} className={hideTitle ? 'visually-hidden' : styles.title}>
             {title}
           </h2>
@@ -51,9 +51,9 @@ export function Dialog({ title, onClose, children, variant = 'box', hideTitle, f
               <IconClose />
             </IconButton>
           )}
-        </header>
+        </div>
         <div className={styles.body}>{children}</div>
-        {footer && <footer className={styles.foot}>{footer}</footer>}
+        {footer && <div className={styles.foot}>{footer}</div>}
       </div>
     </dialog>
   )
