@@ -75,6 +75,8 @@ def _up(layout: Layout, asked: argparse.Namespace) -> int:
     if status.current(layout)["state"] in ("starting", "ready"):
         say(f"Parley already runs from this folder. Open  {status.current(layout)['url']}")
         return 0
+    if os.geteuid() == 0:
+        say("  You are root. That works (Postgres runs as another user), but an ordinary user is safer.")
     bootstrap(layout, with_engine=not asked.no_engine)
     if asked.detach:
         return supervisor.serve_detached(layout, options)

@@ -10,6 +10,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,8 @@ from infra.local.registries import uv_environment
 from infra.local.steps import StepFailed, Steps, digest_of, skipped
 
 TORCH = "2.13.0"
-PYTHON = "3.11"
+# The version that the lock was made for and tested with; others that are supported usually work.
+PYTHON = (3, 11)
 REQUIREMENTS = Path(__file__).resolve().parents[1] / "vllm"
 
 Kind = Literal["cpu", "gpu", "none"]
@@ -70,7 +72,7 @@ def ensure(layout: Layout, steps: Steps, uv: Path) -> None:
         raise StepFailed(f"The inference engine needs about 4 GB while it installs; {free >> 20} MB are free.")
     env = {**uv_environment(), "VIRTUAL_ENV": str(layout.engine)}
     install: list[str | Path] = [uv, "pip", "install", "--python", layout.engine_python]
-    make: list[str | Path] = [uv, "venv", "--clear", "--no-project", "--python", PYTHON, layout.engine]
+    make: list[str | Path] = [uv, "venv", "--clear", "--no-project", "--python", python_version(), layout.engine]
     locked: list[str | Path] = [*install, "--no-deps", "--require-hashes"]
     if kind == "cpu":
         commands = [
@@ -84,6 +86,14 @@ def ensure(layout: Layout, steps: Steps, uv: Path) -> None:
     (layout.stamps / "engine").unlink(missing_ok=True)
     steps.run(name, commands, env=env, measure=layout.engine)
     steps.mark("engine", digest)
+
+
+def python_version() -> str:
+    """The tested Python when it is there, else the one that runs us: nothing is fetched for it."""
+    tested = ".".join(map(str, PYTHON))
+    if sys.version_info[:2] == PYTHON or shutil.which(f"python{tested}"):
+        return tested
+    return ".".join(map(str, sys.version_info[:2]))
 
 
 def cpu_torch(env: dict[str, str]) -> list[str]:

@@ -24,7 +24,13 @@ from infra.local.secret_store import Secrets
 from infra.local.valkey import Valkey
 
 DEFAULT_PORT = 8000
-FAILURES = (postgres.PostgresFailed, valkey.ValkeyFailed, seaweed.SeaweedFailed)
+
+
+class BadSetting(Exception):
+    """A variable of the environment cannot be used; the message says which and why."""
+
+
+FAILURES = (BadSetting, postgres.PostgresFailed, valkey.ValkeyFailed, seaweed.SeaweedFailed)
 # Order of an orderly stop. What is in one row stops together.
 STOP_ORDER = (("web",), ("runner", "worker", "ocr"), ("inference",), ("s3", "valkey"), ("postgres",))
 
@@ -72,13 +78,20 @@ def plan(layout: Layout, secrets: Secrets, *, with_s3: bool = False, with_engine
     return Plan(
         layout=layout,
         host=os.environ.get("PARLEY_HOST") or "127.0.0.1",
-        port=int(os.environ.get("PORT") or DEFAULT_PORT),
+        port=chosen_port(),
         postgres=database,
         valkey=cache,
         seaweed=objects,
         addresses=given,
         engine=with_engine and kind_for_this_machine() != "none",
     )
+
+
+def chosen_port() -> int:
+    text = os.environ.get("PORT") or str(DEFAULT_PORT)
+    if not text.isdecimal() or not 1 <= int(text) <= 65_535:
+        raise BadSetting(f"PORT is {text!r}; it must be a number between 1 and 65535.")
+    return int(text)
 
 
 def environment(plan: Plan) -> dict[str, str]:

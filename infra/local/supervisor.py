@@ -218,8 +218,6 @@ def end_leftovers(layout: Layout, tell: Callable[[str], None] = say) -> None:
 
 
 def need_port(plan: Plan) -> None:
-    if not 1 <= plan.port <= 65_535:
-        raise StartFailed(f"PORT is {plan.port}; it must be between 1 and 65535.")
     if is_free(plan.port, plan.host):
         return
     who = holder(plan.port)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.local import bootstrap, engine, ports, registries, secret_store
+from infra.local import bootstrap, engine, pieces, ports, registries, secret_store
 from infra.local.layout import Layout
 from infra.local.steps import StepFailed, Steps, digest_of, explain
 
@@ -109,6 +109,13 @@ def test_a_port_is_remembered_until_somebody_takes_it(tmp_path: Path) -> None:
     assert ports.PortBook(tmp_path / "ports.json").port("postgres") == first
     with socket.create_server(("127.0.0.1", first)):
         assert ports.PortBook(tmp_path / "ports.json").port("postgres") != first
+
+
+@pytest.mark.parametrize("text", ["abc", "0", "70000", "-1", "80 "])
+def test_a_port_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PORT", text)
+    with pytest.raises(pieces.BadSetting, match="between 1 and 65535"):
+        pieces.chosen_port()
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="only Linux tells who holds a port")
