@@ -1,0 +1,115 @@
+"""A request sent again: the same result, once, and never another run."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from django.utils import timezone
+
+from apps.conversations.models import Run
+from inference.protocol import ReplicaState
+from tests.factories.conversations import (
+    finish,
+    make_conversation,
+    make_exchange,
+    serve_model,
+)
+from tests.factories.people import Person, shown
+
+pytestmark = pytest.mark.django_db
+ROOT = "/api/conversations"
+
+
+@pytest.fixture
+def me() -> Person:
+    serve_model()
+    return Person()
+
+
+@pytest.fixture
+def path(me: Person) -> str:
+    return f"{ROOT}/{make_conversation(me.actor)}/messages"
+
+
+def question(text: str = "Why?", **more: Any) -> dict[str, Any]:
+    return {"client_id": str(uuid4()), "text": text, **more}
+
+
+def messages(me: Person, path: str) -> list[Any]:
+    rows: list[Any] = shown(me.get(path))["results"]
+    return rows
+
+
+def test_a_retry_by_client_id_returns_the_first_result(me: Person, path: str) -> None:
+    body = question()
+    first = shown(me.post(path, body), 201)
+    assert shown(me.post(path, body), 200) == first
+    finish(UUID(first["run"]["id"]), "Done.")
+    later = shown(me.post(path, body), 200)
+    assert (later["run"]["id"], later["answer"]["text"]) == (first["run"]["id"], "Done.")
+    assert len(messages(me, path)) == 2
+
+
+def test_a_retry_by_header_returns_the_first_result(me: Person, path: str) -> None:
+    body = question()
+    first = shown(me.post(path, body, idempotency_key="k-1"), 201)
+    assert shown(me.post(path, body, idempotency_key="k-1"), 200) == first
+    assert shown(me.post(path, body), 200) == first, "its client id is enough"
+    assert len(messages(me, path)) == 2
+
+
+def test_another_body_under_the_same_key_is_refused(me: Person, path: str) -> None:
+    body = question()
+    me.post(path, body, idempotency_key="k-1")
+    for other in (body | {"text": "Other?"}, body | {"model": "fake"}, question("Why?")):
+        assert shown(me.post(path, other, idempotency_key="k-1"), 422)["code"] == "idempotency_mismatch"
+    assert shown(me.post(path, body | {"text": "Other?"}), 422)["code"] == "idempotency_mismatch"
+    elsewhere = f"{ROOT}/{make_conversation(me.actor)}/messages"
+    assert shown(me.post(elsewhere, body, idempotency_key="k-1"), 422)["code"] == "idempotency_mismatch"
+    assert me.post(elsewhere, body).status_code == 201, "a client id belongs to its conversation"
+    assert len(messages(me, path)) == 2
+
+
+def test_a_key_is_its_owners_alone(me: Person, path: str) -> None:
+    other = Person()
+    theirs = f"{ROOT}/{make_conversation(other.actor)}/messages"
+    me.post(path, question("Mine"), idempotency_key="k-1")
+    assert other.post(theirs, question("Theirs"), idempotency_key="k-1").status_code == 201
+
+
+def test_a_key_is_free_again_after_a_day(me: Person, path: str) -> None:
+    first = shown(me.post(path, question("Old"), idempotency_key="k-1"), 201)
+    Run.objects.filter(id=first["run"]["id"]).update(created_at=timezone.now() - timedelta(hours=23, minutes=59))
+    assert me.post(path, question("New"), idempotency_key="k-1").status_code == 422
+    Run.objects.filter(id=first["run"]["id"]).update(created_at=timezone.now() - timedelta(hours=24, minutes=1))
+    second = shown(me.post(path, question("New"), idempotency_key="k-1"), 201)
+    assert second["run"]["id"] != first["run"]["id"]
+    assert len(messages(me, path)) == 4
+
+
+def test_what_was_accepted_is_not_refused_when_asked_again(me: Person, path: str, settings: Any) -> None:
+    body = question()
+    first = shown(me.post(path, body), 201)
+    settings.RUNS_PER_USER = 1
+    assert me.post(path, question()).status_code == 429
+    assert shown(me.post(path, body), 200) == first
+    serve_model(state=ReplicaState.GONE)
+    assert shown(me.post(path, body), 200) == first
+
+
+def test_regenerating_is_retried_safely_too(me: Person) -> None:
+    made = make_exchange(me.actor)
+    path = f"{ROOT}/{made.conversation_id}/messages"
+    body = {"client_id": str(uuid4())}
+    first = shown(me.post(f"{path}/{made.answer_id}/regenerate", body), 201)
+    assert shown(me.post(f"{path}/{made.answer_id}/regenerate", body), 200) == first
+    assert me.post(f"{path}/{made.answer_id}/regenerate", body | {"model": "fake"}).status_code == 422
+    assert len(messages(me, path)) == 3
+
+
+def test_a_key_that_is_too_long_is_refused(me: Person, path: str) -> None:
+    assert me.post(path, question(), idempotency_key="k" * 201).status_code == 422
+    assert me.post(path, question(), idempotency_key="k" * 200).status_code == 201
