@@ -30,7 +30,7 @@ function body(chunks: string[], end: 'close' | 'hang' | 'error', signal?: AbortS
 const problem = (status: number, extra: object, headers: Record<string, string> = {}) =>
   new Response(JSON.stringify({ status, code: 'x', detail: 'x', ...extra }), { status, headers })
 
-function start(scripts: Script[], options: { startingAfter?: number } = {}) {
+function start(scripts: Script[], options: { startingAfter?: number; silenceMs?: number } = {}) {
   const calls: { url: string; headers: Record<string, string> }[] = []
   const seen: Sequenced[] = []
   const statuses: StreamStatus[] = []
@@ -130,6 +130,35 @@ describe('a run stream', () => {
     window.dispatchEvent(new Event('online'))
     await vi.advanceTimersByTimeAsync(1)
     expect(calls).toHaveLength(2)
+  })
+
+  test('a page that is hidden for long lets go, and resumes when it is looked at', async () => {
+    let visibility: DocumentVisibilityState = 'visible'
+    vi.spyOn(document, 'visibilityState', 'get').mockImplementation(() => visibility)
+    const show = (state: DocumentVisibilityState) => {
+      visibility = state
+      document.dispatchEvent(new Event('visibilitychange'))
+    }
+    const signals: AbortSignal[] = []
+    const { calls } = start([
+      ({ signal }) => {
+        signals.push(signal)
+        return body([text(1, 0, 'a')], 'hang', signal)
+      },
+      () => body([done(2)], 'close'),
+    ], { silenceMs: 1_000_000 })
+    await vi.advanceTimersByTimeAsync(10)
+    show('hidden')
+    await vi.advanceTimersByTimeAsync(30_000)
+    expect(signals[0]?.aborted).toBe(false)
+    await vi.advanceTimersByTimeAsync(31_000)
+    expect(signals[0]?.aborted).toBe(true)
+    await vi.advanceTimersByTimeAsync(300_000)
+    expect(calls).toHaveLength(1)
+    show('visible')
+    await vi.advanceTimersByTimeAsync(10)
+    expect(calls[1]?.url).toContain('starting_after=1')
+    vi.restoreAllMocks()
   })
 
   test('an expired log ends with the final message', async () => {

@@ -35,6 +35,8 @@ export interface StreamHandle {
 }
 
 const SILENCE_MS = 40_000
+/** A page that nobody looks at gives its connection back: a browser has six for each server, over all its tabs. */
+const HIDDEN_MS = 60_000
 /** After waking, a connection that was quiet this long is not trusted. */
 const STALE_MS = 20_000
 
@@ -50,6 +52,7 @@ class RunStream {
   #connection: AbortController | null = null
   #retry: ReturnType<typeof setTimeout> | undefined
   #watchdog: ReturnType<typeof setTimeout> | undefined
+  #hidden: ReturnType<typeof setTimeout> | undefined
   #lastByte = 0
   readonly #backoff: Backoff
   readonly #stopWake: () => void
@@ -61,7 +64,13 @@ class RunStream {
   ) {
     this.#after = options.startingAfter ?? 0
     this.#backoff = new Backoff(options)
-    this.#stopWake = onWake((why) => this.#wake(why))
+    const stopWake = onWake((why) => this.#wake(why))
+    const onVisibility = () => this.#watchHidden()
+    document.addEventListener('visibilitychange', onVisibility)
+    this.#stopWake = () => {
+      stopWake()
+      document.removeEventListener('visibilitychange', onVisibility)
+    }
   }
 
   connect(): void {
@@ -94,6 +103,7 @@ class RunStream {
     this.#closed = true
     clearTimeout(this.#retry)
     clearTimeout(this.#watchdog)
+    clearTimeout(this.#hidden)
     this.#stopWake()
     this.#connection?.abort()
     this.#connection = null
@@ -179,6 +189,22 @@ class RunStream {
       this.#backoff.reset()
       this.connect()
     }
+  }
+
+  #watchHidden(): void {
+    clearTimeout(this.#hidden)
+    if (document.visibilityState !== 'hidden') return
+    this.#hidden = setTimeout(() => this.#rest(), HIDDEN_MS)
+  }
+
+  /** Let go until the page is looked at again; waking connects whatever has no connection. */
+  #rest(): void {
+    if (this.#closed) return
+    clearTimeout(this.#retry)
+    clearTimeout(this.#watchdog)
+    this.#connection?.abort()
+    this.#connection = null
+    this.#status('waiting')
   }
 
   #feedWatchdog(): void {

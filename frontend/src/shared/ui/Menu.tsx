@@ -176,7 +176,9 @@ function buttonsOf(list: HTMLElement | null): HTMLButtonElement[] {
   return [...(list?.querySelectorAll<HTMLButtonElement>('button:not(:disabled)') ?? [])]
 }
 
+/** Where a list of choices opens: at the chosen one. A menu that only contains some choices opens at its first item. */
 function checkedOf(list: HTMLElement | null): HTMLButtonElement | null {
+  if (list?.querySelector('[role="menuitem"]')) return null
   return list?.querySelector<HTMLButtonElement>('[aria-checked="true"]') ?? null
 }
 
