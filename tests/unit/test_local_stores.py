@@ -61,7 +61,9 @@ def test_postgres_keeps_its_data_over_a_crash_and_needs_its_password(folder: Pat
     first.wait()
     start(server)
     assert server.ask("select n from kept", "parley") == "7"
-    assert server.ask("select datlocprovider::text || datlocale from pg_database where datname = 'parley'") == "bC.UTF-8"
+    assert (
+        server.ask("select datlocprovider::text || datlocale from pg_database where datname = 'parley'") == "bC.UTF-8"
+    )
 
 
 def test_an_interrupted_first_start_is_made_again(folder: Path, start: Start) -> None:
