@@ -157,7 +157,7 @@ def own_services() -> Iterator[Services]:
 
 
 def test_postgres_away_for_five_seconds(own_services: Services) -> None:
-    with Stack(own_services, slots=64, settings=SETTINGS) as stack:
+    with Stack(own_services, runners=2, slots=64, settings=SETTINGS) as stack:
         web = Api(stack.url(), stack.api_key())
         conversation = web.new_conversation()
         readers = start([web], 6, tokens=500, prompt="itl:20")
@@ -179,6 +179,7 @@ def test_postgres_away_for_five_seconds(own_services: Services) -> None:
         posted = patiently(lambda: web.call("POST", f"/api/conversations/{conversation}/messages", question))
         check(readers)
         assert all(reader.audit.is_clean for reader in readers)
+        assert set(attempts(stack, readers).values()) == {1}, "no runner was dead, so none lost its runs to the other"
         eventually(
             lambda: patiently(lambda: web.call("GET", f"/api/runs/{posted['run']['id']}"))["state"] == "completed"
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 from uuid import UUID
@@ -48,6 +49,8 @@ class RunnerProcess:
         self.tasks: set[asyncio.Task[None]] = set()
         self.stopping = asyncio.Event()
         self.id: UUID | None = None
+        self._renewed_at = time.monotonic()
+        self._patient_until = 0.0
 
     async def run(self) -> None:
         """Until SIGTERM or SIGINT."""
@@ -56,6 +59,7 @@ class RunnerProcess:
             loop.add_signal_handler(name, self.stopping.set)
         await self.pool.start()
         self.id = await self._register()
+        self._renewed_at = time.monotonic()
         log.info("runner.ready", runner=str(self.id))
         loops = [
             asyncio.create_task(self.flusher.run(), name="flush"),
@@ -168,6 +172,11 @@ class RunnerProcess:
     async def _renew(self) -> None:
         assert self.id is not None
         known = await in_db(runs.renew_lease, self.id, settings.RUN_LEASE_S)
+        now = time.monotonic()
+        if now - self._renewed_at > settings.RUN_LEASE_S:
+            # Perhaps the database was away for everybody: the others may renew before their runs are taken.
+            self._patient_until = now + settings.RUN_LEASE_S
+        self._renewed_at = now
         if not known and not self.stopping.is_set():
             # This machine slept so long that others forgot it. Its runs are theirs; it may take new ones.
             await in_db(runs.register_runner, self.id)
@@ -179,10 +188,16 @@ class RunnerProcess:
         """Runs whose hint was lost, runs of dead runners, and cancellations whose note was missed."""
         assert self.id is not None
         mine = [*self.executions, *self.claiming]
-        work = await in_db(runs.find_work, self.id, mine=mine, limit=min(CLAIM_BATCH, max(0, self.room)))
+        limit = min(CLAIM_BATCH, max(0, self.room))
+        work = await in_db(runs.find_work, self.id, mine=mine, limit=limit, orphans=self._may_judge_others())
         for id in work.cancelled:
             self._cancel(id)
         await self._claim(work.claimable)
+
+    def _may_judge_others(self) -> bool:
+        """Whoever could not renew their own lease in time does not know that others are dead."""
+        now = time.monotonic()
+        return now - self._renewed_at < settings.RUN_LEASE_S and now >= self._patient_until
 
     def _cancel(self, id: UUID) -> None:
         execution = self.executions.get(id)

@@ -53,7 +53,8 @@ _OWNERLESS = """
 _FIND = f"""
     SELECT id FROM conversations_run
     WHERE (state = 'queued' AND created_at < now() - %(stale)s * interval '1 second')
-        OR (state = 'running' AND ({_OWNERLESS} OR (owner_id = %(runner)s AND NOT id = ANY(%(mine)s))))
+        OR (state = 'running' AND %(orphans)s AND {_OWNERLESS})
+        OR (state = 'running' AND owner_id = %(runner)s AND NOT id = ANY(%(mine)s))
     ORDER BY created_at LIMIT %(limit)s
 """  # noqa: S608 - constants
 _CLAIM = f"""
@@ -139,10 +140,14 @@ def release_runner(runner_id: UUID) -> None:
     Runner.objects.filter(id=runner_id).delete()
 
 
-def find_work(runner_id: UUID, *, mine: Sequence[UUID], limit: int) -> Work:
-    """Runs that wait although their hint is gone, runs that nobody executes, and own runs to cancel."""
+def find_work(runner_id: UUID, *, mine: Sequence[UUID], limit: int, orphans: bool = True) -> Work:
+    """Runs that wait although their hint is gone, runs that nobody executes, and own runs to cancel.
+
+    `orphans` false leaves out the runs of others, whatever their leases say.
+    """
+    values = {"stale": STALE_HINT_S, "runner": runner_id, "mine": list(mine), "limit": limit, "orphans": orphans}
     with connection.cursor() as cursor:
-        cursor.execute(_FIND, {"stale": STALE_HINT_S, "runner": runner_id, "mine": list(mine), "limit": limit})
+        cursor.execute(_FIND, values)
         claimable = tuple(row[0] for row in cursor.fetchall())
         cursor.execute(
             "SELECT id FROM conversations_run"
