@@ -23,6 +23,7 @@ DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 ANSWER_MS = 120_000
 READ_MS = 180_000
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="module")
