@@ -145,7 +145,13 @@ def find_work(runner_id: UUID, *, mine: Sequence[UUID], limit: int, orphans: boo
 
     `orphans` false leaves out the runs of others, whatever their leases say.
     """
-    values = {"stale": STALE_HINT_S, "runner": runner_id, "mine": list(mine), "limit": limit, "orphans": orphans}
+    values: dict[str, Any] = {
+        "stale": STALE_HINT_S,
+        "runner": runner_id,
+        "mine": list(mine),
+        "limit": limit,
+        "orphans": orphans,
+    }
     with connection.cursor() as cursor:
         cursor.execute(_FIND, values)
         claimable = tuple(row[0] for row in cursor.fetchall())
