@@ -31,7 +31,7 @@ SHOTS = REPOSITORY / "build" / "screenshots"
 def product(services: Services) -> Iterator[Stack]:
     """Web, runner, worker and vLLM with the packaged model, started once."""
     assert (REPOSITORY / "frontend" / "dist" / "index.html").exists(), "Build the page first: make setup"
-    with Stack(services, workers=1, engine=True) as stack:
+    with Stack(services, workers=1, engine=True, settings="tests.e2e.settings") as stack:
         yield stack
 
 

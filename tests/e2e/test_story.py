@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 EMAIL, PASSWORD = "operator@example.org", "four plain words here"
 DESKTOP: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 390, "height": 844}
-ANSWER_MS = 120_000
+ANSWER_MS = 180_000
 READ_MS = 180_000
 expect.set_options(timeout=20_000)
 
