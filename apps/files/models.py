@@ -259,7 +259,7 @@ class Passage(models.Model):
         indexes: ClassVar[list[models.Index]] = [
             models.Index(
                 fields=["organization_id", "owner_id", "file"],
-                include=["length"],
+                include=["id", "length"],
                 name="files_passage_scope",
             ),
             models.Index(

@@ -3,15 +3,16 @@
     python -m tests.bench.retrieval --data DIR [--limit N] [--json build/bench/retrieval.json]
 
 DIR holds a BEIR set (corpus.jsonl, queries.jsonl, qrels/test.tsv), for instance SciFact. Each document is indexed as
-a page of one file, and embedded; vectors are kept in build/cache, as they take minutes. Prints nDCG@10 of keywords,
-of vectors and of both, recall@100, the time a search takes, and the CPU that indexing takes. Weights of the fusion
-are the product's own: nothing is fitted to the set.
+a page of a file of 500, and embedded; vectors are kept in build/cache, as they take minutes. Prints nDCG@10 of
+keywords, of vectors and of both, recall@100, the time of a search in four of the files (embedding the question
+included), and the CPU that indexing takes. Weights of the fusion are the product's own: nothing is fitted to the set.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import json
 import math
 import os
@@ -33,11 +34,14 @@ GOALS: Mapping[str, float] = {
     "retrieval_ndcg10_vector": 0.62,
     "retrieval_ndcg10_hybrid": 0.72,
     "retrieval_recall100_hybrid": 0.95,
-    "retrieval_search_p95_ms": 60.0,
+    "retrieval_search_p50_ms": 40.0,
+    "retrieval_search_p95_ms": 100.0,
     "retrieval_index_pages_per_cpu_s": 60.0,
 }
-LOWER_IS_BETTER = frozenset({"retrieval_search_p95_ms"})
-UNITS = {"retrieval_search_p95_ms": "ms", "retrieval_index_pages_per_cpu_s": "pages/CPU-s"}
+LOWER_IS_BETTER = frozenset({"retrieval_search_p50_ms", "retrieval_search_p95_ms"})
+UNITS = dict.fromkeys(LOWER_IS_BETTER, "ms") | {"retrieval_index_pages_per_cpu_s": "pages/CPU-s"}
+PAGES_A_FILE = 500
+FILES_SEARCHED = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,39 +81,48 @@ def recall(ranking: Sequence[str], gains: Mapping[str, int], depth: int) -> floa
 # Indexing
 
 
-def _add_pages(judged: Judged) -> tuple[Any, UUID, list[UUID]]:
-    from apps.files.models import File, FileState, Page, PageState
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The set in the database. `names[file, page]` is the document that is there."""
+
+    actor: Any
+    files: Sequence[UUID]
+    pages: Sequence[UUID]
+    names: Mapping[tuple[UUID, int], str]
+
+
+def _add_pages(judged: Judged) -> Stored:
+    from apps.files.models import Page, PageState
     from tests.factories.accounts import make_actor
+    from tests.factories.passages import make_file
 
     actor = make_actor()
-    file = File.objects.create(
-        organization_id=actor.organization_id,
-        owner_id=actor.user_id,
-        name="set.txt",
-        size=1,
-        content_type="text/plain",
-        kind="text",
-        state=FileState.READY,
-        page_count=len(judged.documents),
-        object_key="bench",
-    )
-    pages = [
-        Page(
-            file=file,
-            organization_id=actor.organization_id,
-            number=number,
-            state=PageState.READY,
-            source="digital",
-            text=text,
-            elements=[
-                *([{"category": "Title", "text": title, "level": 1}] if title else []),
-                *([{"category": "NarrativeText", "text": text}] if text.strip() else []),
-            ],
-        )
-        for number, (_, title, text) in enumerate(judged.documents, start=1)
-    ]
-    Page.objects.bulk_create(pages, batch_size=500)
-    return actor, file.id, [page.id for page in pages]
+    files: list[UUID] = []
+    pages: list[UUID] = []
+    names: dict[tuple[UUID, int], str] = {}
+    for start in range(0, len(judged.documents), PAGES_A_FILE):
+        part = judged.documents[start : start + PAGES_A_FILE]
+        file = make_file(actor, name=f"{start}.txt", pages=len(part))
+        rows = [
+            Page(
+                file=file,
+                organization_id=actor.organization_id,
+                number=number,
+                state=PageState.READY,
+                source="digital",
+                text=text,
+                elements=[
+                    *([{"category": "Title", "text": title, "level": 1}] if title else []),
+                    *([{"category": "NarrativeText", "text": text}] if text.strip() else []),
+                ],
+            )
+            for number, (_, title, text) in enumerate(part, start=1)
+        ]
+        Page.objects.bulk_create(rows)
+        files.append(file.id)
+        pages += [row.id for row in rows]
+        names |= {(file.id, number): name for number, (name, _, _) in enumerate(part, start=1)}
+    return Stored(actor, files, pages, names)
 
 
 def _cpu_s() -> float:
@@ -139,7 +152,7 @@ def _index(pages: Sequence[UUID]) -> float:
     return rate
 
 
-def _embed(file_id: UUID, folder: Path) -> None:
+def _embed(stored: Stored, folder: Path) -> None:
     """As `embed_file` does, with what an earlier run of this program made taken from disk."""
     from apps.files.indexing.embedder import VERSION, embed_passages
     from apps.files.indexing.embedding import _store
@@ -148,17 +161,17 @@ def _embed(file_id: UUID, folder: Path) -> None:
 
     kept = CACHE / f"vectors-{folder.name}-{VERSION}.npz"
     known: dict[str, Any] = dict(np.load(kept)) if kept.exists() else {}
-    rows = list(Passage.objects.filter(file_id=file_id).values_list("id", "page_number", "ordinal", "heading", "text"))
     CACHE.mkdir(parents=True, exist_ok=True)
     fresh = 0
-    for passage_id, page, ordinal, heading, text in rows:
-        name = f"{page}-{ordinal}"
+    for row in Passage.objects.filter(file_id__in=stored.files):
+        text = with_context(row.heading, row.text)
+        name = hashlib.sha256(text.encode()).hexdigest()[:20]
         if name not in known:
-            (known[name],) = embed_passages([with_context(heading, text)])
+            (known[name],) = embed_passages([text])
             fresh += 1
             if fresh % 500 == 0:
                 np.savez(kept, **known)
-        _store(file_id, [passage_id], [known[name]])
+        _store(row.file_id, [row.id], [known[name]])
     if fresh:
         np.savez(kept, **known)
 
@@ -169,20 +182,17 @@ def _embed(file_id: UUID, folder: Path) -> None:
 Ranking = Callable[[str], list[str]]
 
 
-def _rankings(actor: Any, file_id: UUID, judged: Judged) -> dict[str, Ranking]:
+def _rankings(stored: Stored) -> dict[str, Ranking]:
     """The product's candidates under three weights. Names of documents, best first, each once."""
     from apps.files.models import Passage
     from apps.files.retrieval.fusion import KEYWORD_WEIGHT, fuse
     from apps.files.retrieval.search import _Search, _vector_of
 
-    names = [name for name, _, _ in judged.documents]
-    document = {
-        passage: names[page - 1]
-        for passage, page in Passage.objects.filter(file_id=file_id).values_list("id", "page_number")
-    }
+    rows = Passage.objects.filter(file_id__in=stored.files).values_list("id", "file_id", "page_number")
+    document = {passage: stored.names[file, page] for passage, file, page in rows}
 
     def rank(question: str, weight: float) -> list[str]:
-        candidates, _ = _Search(actor, [file_id], question, _vector_of(question)).candidates()
+        candidates, _ = _Search(stored.actor, stored.files, question, _vector_of(question)).candidates()
         fused = fuse(candidates, keyword_weight=weight)
         return list(dict.fromkeys(document[passage] for passage, _ in fused))
 
@@ -202,8 +212,8 @@ def _quality(judged: Judged, rankings: Mapping[str, Ranking]) -> Iterator[tuple[
             yield "retrieval_recall100_hybrid", total / len(found)
 
 
-def _search_p95_ms(actor: Any, file_id: UUID, judged: Judged) -> float:
-    """Whole searches by questions not asked before, so that embedding them counts."""
+def _search_ms(stored: Stored, judged: Judged) -> list[float]:
+    """Whole searches by questions not asked before, so that embedding them counts. Sorted."""
     from apps.files.indexing import embedder
     from apps.files.retrieval import search_passages
 
@@ -211,22 +221,25 @@ def _search_p95_ms(actor: Any, file_id: UUID, judged: Judged) -> float:
     times = []
     for _, text in judged.questions[:100]:
         started = time.perf_counter()
-        search_passages(actor, file_ids=[file_id], query=text)
+        search_passages(stored.actor, file_ids=stored.files[:FILES_SEARCHED], query=text)
         times.append((time.perf_counter() - started) * 1000)
-    return sorted(times)[math.ceil(0.95 * len(times)) - 1]
+    return sorted(times)
 
 
 def measure(folder: Path, limit: int | None) -> dict[str, float]:
-    judged = load(folder, limit)
-    actor, file_id, pages = _add_pages(judged)
-    figures = {"retrieval_index_pages_per_cpu_s": _index(pages)}
-    _embed(file_id, folder)
     from django.db import connection
 
+    judged = load(folder, limit)
+    stored = _add_pages(judged)
+    figures = {"retrieval_index_pages_per_cpu_s": _index(stored.pages)}
+    _embed(stored, folder)
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE files_passage, files_posting")
-    figures |= dict(_quality(judged, _rankings(actor, file_id, judged)))
-    figures["retrieval_search_p95_ms"] = _search_p95_ms(actor, file_id, judged)
+        # What autovacuum does within a minute; index-only scans depend on it.
+        cursor.execute("VACUUM (ANALYZE) files_passage, files_posting, files_page")
+    figures |= dict(_quality(judged, _rankings(stored)))
+    times = _search_ms(stored, judged)
+    figures["retrieval_search_p50_ms"] = times[len(times) // 2]
+    figures["retrieval_search_p95_ms"] = times[math.ceil(0.95 * len(times)) - 1]
     return figures
 
 

@@ -143,7 +143,7 @@ def names(count: int) -> list[UUID]:
 
 def test_both_sides_count() -> None:
     a, b, c = names(3)
-    ranked = fuse([Candidate(a, 10, 0.2), Candidate(b, 0, 0.9), Candidate(c, 9, 0.85)])
+    ranked = fuse([Candidate(a, 10, 0.2), Candidate(b, 0, 0.8), Candidate(c, 9, 0.75)])
     assert [name for name, _ in ranked] == [c, b, a]
     assert all(0 <= score <= 1 for _, score in ranked)
 

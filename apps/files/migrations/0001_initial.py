@@ -444,7 +444,7 @@ class Migration(migrations.Migration):
             model_name="passage",
             index=models.Index(
                 fields=["organization_id", "owner_id", "file"],
-                include=["length"],
+                include=["id", "length"],
                 name="files_passage_scope",
             ),
         ),

@@ -1,7 +1,7 @@
 """One ranking out of keyword and vector scores. Pure.
 
-A weighted sum of normalised scores, not of ranks: ranks give a weak side as much say as a strong one (measured on
-SciFact: see docs of `make bench`). A passage without a vector yet is judged by its keywords alone.
+A weighted sum of scores, not of ranks: ranks give a weak side as much say as a strong one (`tests.bench.retrieval`
+measures it). A passage without a vector yet is judged by its keywords alone.
 """
 
 from __future__ import annotations
@@ -26,22 +26,19 @@ class Candidate:
     cosine: float | None
 
 
-def _scaled(value: float, low: float, high: float) -> float:
-    return (value - low) / (high - low) if high > low else 1.0
-
-
 def fuse(candidates: Sequence[Candidate], *, keyword_weight: float = KEYWORD_WEIGHT) -> list[tuple[UUID, float]]:
-    """Passages by descending score, 0 to 1. Ties stay in the order given."""
-    if not candidates:
-        return []
-    top = max(candidate.keyword for candidate in candidates)
-    cosines = [candidate.cosine for candidate in candidates if candidate.cosine is not None]
-    low, high = (min(cosines), max(cosines)) if cosines else (0.0, 0.0)
+    """Passages by descending score, 0 to 1. Ties stay in the order given.
+
+    BM25 has no scale of its own and is taken relative to the best; cosine has one and is taken as it is.
+    """
+    top = max((candidate.keyword for candidate in candidates), default=0.0)
+    nearest = max((candidate.cosine for candidate in candidates if candidate.cosine is not None), default=1.0)
     scored = []
     for candidate in candidates:
         keyword = candidate.keyword / top if top > 0 else 0.0
-        vector = keyword if candidate.cosine is None else _scaled(candidate.cosine, low, high)
-        scored.append((candidate.passage_id, keyword_weight * keyword + (1 - keyword_weight) * vector))
+        vector = keyword * nearest if candidate.cosine is None else candidate.cosine
+        score = keyword_weight * keyword + (1 - keyword_weight) * max(vector, 0.0)
+        scored.append((candidate.passage_id, score))
     return sorted(scored, key=lambda item: -item[1])
 
 

@@ -28,15 +28,17 @@ _MINE = """
 
 SIZE = f"""
 WITH {_SCOPE}
-SELECT count(*), count(*) FILTER (WHERE embedding_version = %(version)s)
+SELECT count(*), EXISTS (
+    SELECT FROM files_passage AS passage WHERE {_MINE} AND passage.embedding_version = %(version)s
+)
 FROM files_passage AS passage WHERE {_MINE}
 """
 
 # BM25 (Robertson and Zaragoza 2009, with Lucene's idf that cannot turn negative) over the scope's own statistics.
 _KEYWORDS = f"""
+mine AS MATERIALIZED (SELECT passage.id, passage.length FROM files_passage AS passage WHERE {_MINE}),
 statistics AS MATERIALIZED (
-    SELECT count(*)::float8 AS passages, greatest(coalesce(avg(length), 1), 1)::float8 AS length
-    FROM files_passage AS passage WHERE {_MINE}
+    SELECT count(*)::float8 AS passages, greatest(coalesce(avg(length), 1), 1)::float8 AS length FROM mine
 ),
 found AS MATERIALIZED (
     SELECT posting.passage_id, posting.tf, count(*) OVER (PARTITION BY posting.lexeme) AS passages
@@ -48,13 +50,12 @@ found AS MATERIALIZED (
         AND posting.file_id = ANY(ARRAY(SELECT id FROM scope))
 ),
 keywords AS (
-    SELECT passage.id, sum(
+    SELECT mine.id, sum(
         ln(1 + (statistics.passages - found.passages + 0.5) / (found.passages + 0.5))
-        * found.tf * {K1 + 1} / (found.tf + {K1} * ({1 - B} + {B} * passage.length / statistics.length))
+        * found.tf * {K1 + 1} / (found.tf + {K1} * ({1 - B} + {B} * mine.length / statistics.length))
     ) AS score
-    FROM found JOIN files_passage AS passage ON passage.id = found.passage_id CROSS JOIN statistics
-    WHERE {_MINE}
-    GROUP BY passage.id ORDER BY score DESC, passage.id LIMIT %(depth)s
+    FROM found JOIN mine ON mine.id = found.passage_id CROSS JOIN statistics
+    GROUP BY mine.id ORDER BY score DESC, mine.id LIMIT %(depth)s
 )
 """
 
@@ -128,13 +129,14 @@ WHERE {_MINE} AND passage.ordinal = 0
 ORDER BY array_position(%(files)s::uuid[], passage.file_id), passage.page_number
 """
 
-# A page counts as readable once its keywords are in the index; a page without a row was not reached yet.
+# A page counts as readable once its keywords are in the index; a page without a row was not reached yet. A file is
+# ready when all its pages are.
 FILES = f"""
 WITH {_SCOPE}
 SELECT scope.id, scope.name, scope.page_count, scope.state,
     ARRAY(
         SELECT wanted FROM generate_series(1, coalesce(scope.page_count, 0)) AS wanted
-        WHERE NOT EXISTS (
+        WHERE scope.state <> 'ready' AND NOT EXISTS (
             SELECT FROM files_page AS page WHERE page.file_id = scope.id AND page.number = wanted
                 AND (page.state = 'failed' OR (page.state = 'ready' AND page.indexed_at IS NOT NULL))
         )
@@ -142,7 +144,8 @@ SELECT scope.id, scope.name, scope.page_count, scope.state,
     ),
     ARRAY(
         SELECT page.number FROM files_page AS page
-        WHERE page.file_id = scope.id AND page.state = 'failed' ORDER BY page.number LIMIT {MAX_LISTED}
+        WHERE scope.state <> 'ready' AND page.file_id = scope.id AND page.state = 'failed'
+        ORDER BY page.number LIMIT {MAX_LISTED}
     )
 FROM scope ORDER BY array_position(%(files)s::uuid[], scope.id)
 """
