@@ -79,6 +79,17 @@ class Layout:
         """Carried in the environment of every process we start, so that leftovers can be found."""
         return hashlib.sha256(str(self.state).encode()).hexdigest()[:16]
 
+    def inherited(self) -> dict[str, str]:
+        """Our own environment for processes that we start.
+
+        Where Python may not leave compiled files beside sources, they go below `home` instead: without them every
+        start of every process compiles all its modules anew, for five seconds or more.
+        """
+        kept = dict(os.environ)
+        if kept.pop("PYTHONDONTWRITEBYTECODE", "") and "PYTHONPYCACHEPREFIX" not in kept:
+            kept["PYTHONPYCACHEPREFIX"] = str(self.home / "cache" / "python")
+        return kept
+
     def prepare(self) -> None:
         """Create the folders. `state` lets others pass through (Postgres may run as another user), not read."""
         for folder, mode in ((self.home, 0o711), (self.state, 0o711), (self.logs, 0o700), (self.run, 0o700)):

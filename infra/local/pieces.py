@@ -99,7 +99,7 @@ def environment(plan: Plan) -> dict[str, str]:
     layout = plan.layout
     return {
         "PARLEY_ENV": "dev",
-        **os.environ,
+        **layout.inherited(),
         **plan.addresses,
         MARK: layout.mark,
         "PARLEY_STATE_DIR": str(layout.state),

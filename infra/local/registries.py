@@ -34,9 +34,6 @@ def pip_setting(option: str) -> str:
 def uv_environment() -> dict[str, str]:
     """Variables to add for uv. uv splits find-links at commas where pip splits at white space."""
     added = {"UV_PYTHON_PREFERENCE": "system", "UV_NO_PROGRESS": "1"}
-    if os.environ.get("PYTHONDONTWRITEBYTECODE"):
-        # Python may not keep what it compiles, so each start of each process would compile everything anew.
-        added["UV_COMPILE_BYTECODE"] = "1"
     for option, variable in HANDED_OVER:
         value = "" if os.environ.get(variable) else pip_setting(option)
         if value:

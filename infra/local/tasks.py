@@ -173,7 +173,7 @@ def run_sections(sections: Sequence[Section]) -> int:
     for section in sections:
         say(paint(f"\n== {section.name}", "blue"))
         at = time.monotonic()
-        code = _call(section)
+        code = _call(section, Layout.of_environment())
         results.append((section.name, 0 if code in section.accepted else code, time.monotonic() - at))
     say()
     for name, code, took in results:
@@ -183,11 +183,11 @@ def run_sections(sections: Sequence[Section]) -> int:
     return 1 if failed else 0
 
 
-def _call(section: Section) -> int:
+def _call(section: Section, layout: Layout) -> int:
     sys.stdout.flush()
     # A state folder or addresses of a running Parley must not leak into checks and tests.
     hidden = {"DATABASE_URL", "REDIS_URL", "PARLEY_STATE_DIR", "DJANGO_SETTINGS_MODULE", "PORT"}
-    kept = {name: value for name, value in os.environ.items() if name not in hidden}
+    kept = {name: value for name, value in layout.inherited().items() if name not in hidden}
     command = [str(part) for part in section.command]
     try:
         return subprocess.run(command, cwd=section.folder, env={**kept, **section.environment}, check=False).returncode
