@@ -55,7 +55,8 @@ def one_page(content: bytes, *, box: str = "0 0 612 792", packed: bool = False, 
         [
             "<< /Type /Catalog /Pages 2 0 R >>",
             "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-            f"<< /Type /Page /Parent 2 0 R /MediaBox [{box}] /Rotate {rotate} /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [{box}] /Rotate {rotate} /Contents 4 0 R"
+            " /Resources << /Font << /F1 5 0 R >> >> >>",
             stream(content, extra="/Filter /FlateDecode" if packed else ""),
             FONT,
         ]

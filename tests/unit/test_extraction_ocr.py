@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from apps.files.extraction import ExtractionFailed, Limits, PageRecord, Reason, ocr_page
 from apps.files.extraction.ocr import recognise
+from apps.files.extraction.process import opened
 from apps.files.extraction.types import Kind
 from tests.factories import documents
 
@@ -75,7 +76,7 @@ def test_a_picture_without_text_is_an_empty_page(tmp_path: Path) -> None:
 def test_the_packaged_engine_reads_without_a_system_package(tmp_path: Path) -> None:
     path = tmp_path / "x.png"
     picture().save(path)
-    with recognise.opened(path) as source:
+    with opened(path) as source:
         page = recognise._Task(source, "image", 1, Limits(), "").second_opinion()
     assert page.source == "ocr"
     assert "1901" in page.text
