@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import uuid
 from collections.abc import Iterator
@@ -13,10 +14,11 @@ import redis
 from apps.conversations.eventlog import log_key
 from inference.engines.script import expected_text
 from tests.client import Api, Refused, eventually
-from tests.reader import Event, Reading, reduce
+from tests.reader import Audit, Event, Reading, reduce
 from tests.services import Services
 from tests.stack import Stack
 
+SLOTS = 8
 N = 120
 SLOW = f"n:{N} itl:20"
 """An answer of two and a half seconds, for tests that come in the middle."""
@@ -24,7 +26,7 @@ SLOW = f"n:{N} itl:20"
 
 @pytest.fixture(scope="module")
 def stack(services: Services) -> Iterator[Stack]:
-    with Stack(services, webs=2, settings="tests.live_settings") as running:
+    with Stack(services, webs=2, slots=SLOTS, settings="tests.live_settings") as running:
         yield running
 
 
@@ -129,7 +131,6 @@ def test_tokens_are_told_together_but_the_first_at_once(api: Api) -> None:
 def test_the_model_names_the_conversation_after_its_first_answer(api: Api) -> None:
     conversation = api.new_conversation()
     first = api.ask(conversation, "say: Blue skies explained")
-    assert api.get(f"/api/conversations/{conversation}")["title"] == "say: Blue skies explained"
     api.read(first["run"]["id"])
     eventually(lambda: api.get(f"/api/conversations/{conversation}")["title"] == "Blue skies explained")
 
@@ -240,6 +241,53 @@ def test_silence_is_filled_with_heartbeats(api: Api) -> None:
     with api.events(ask(api, f"n:3 ttft:2500 seed:{seed()}")["run"]["id"]) as stream:
         list(stream)
     assert stream.beats >= 2
+
+
+def test_readers_that_do_not_read_lose_nothing(api: Api) -> None:
+    words = " ".join(f"{number:04d}{'x' * 180}" for number in range(1000))
+    posted = ask(api, f"say: {words}")
+    run = posted["run"]["id"]
+    with contextlib.ExitStack() as streams:
+        slow = [streams.enter_context(api.events(run)) for _ in range(5)]
+        eventually(lambda: api.run(run)["finished_at"], within=30)
+        for stream in slow:
+            audit = Audit()
+            for event in stream:
+                audit.take(event)
+            assert audit.is_clean
+            assert audit.reading.text == words
+
+
+# ------------------------------------------------------------------ waiting in line
+
+
+def test_those_who_wait_are_told_their_place(api: Api) -> None:
+    first = [ask(api, f"n:3 ttft:4000 seed:{seed()}") for _ in range(SLOTS)]
+    with api.events(first[-1]["run"]["id"]) as stream:
+        stream.until(lambda reading: reading.seq > 0)
+    waiting = [ask(api, f"n:3 seed:{seed()}")["run"]["id"] for _ in range(3)]
+    with contextlib.ExitStack() as streams:
+        seen = [list(streams.enter_context(api.events(run))) for run in waiting]
+    places = [
+        [event.data["position"] for event in events if event.type == "state" and event.data["state"] == "queued"]
+        for events in seen
+    ]
+    assert 0 < places[0][0] < places[1][0] < places[2][0]
+    assert all(told == sorted(told, reverse=True) for told in places)
+    assert [events[-1].data["state"] for events in seen] == ["completed"] * 3
+
+
+def test_cancelling_one_that_waits_in_line(stack: Stack, api: Api) -> None:
+    for _ in range(SLOTS):
+        ask(api, f"n:3 ttft:1500 seed:{seed()}")
+    posted = ask(api, f"n:3 seed:{seed()}")
+    requests = Api(stack.replica_url(), "").get("/stats")["requests"]
+    with api.events(posted["run"]["id"]) as stream:
+        stream.until(lambda reading: reading.seq > 0)
+        api.cancel(posted["run"]["id"])
+        ended = stream.until(lambda reading: reading.ended)
+    assert (ended.state, ended.text) == ("cancelled", "")
+    assert Api(stack.replica_url(), "").get("/stats")["requests"] - requests < 5, "it was never sent"
 
 
 # ------------------------------------------------------------------ who may read
