@@ -8,16 +8,12 @@ read them belongs to `apps.files.tasks`.
 
 from __future__ import annotations
 
-from apps.files.extraction.process import ocr_page, render_page, run, sandbox_report
-from apps.files.extraction.types import (
-    Document,
-    Element,
-    ExtractionFailed,
-    Heading,
-    Limits,
-    PageRecord,
-    Reason,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from apps.files.extraction.process import ocr_page, render_page, run, sandbox_report
+    from apps.files.extraction.types import Document, Element, ExtractionFailed, Heading, Limits, PageRecord, Reason
 
 __all__ = [
     "Document",
@@ -32,3 +28,14 @@ __all__ = [
     "run",
     "sandbox_report",
 ]
+_ACTIONS = frozenset({"ocr_page", "render_page", "run", "sandbox_report"})
+
+
+def __getattr__(name: str) -> object:
+    """The parent half is loaded when first used: the child imports this package too, and must start fast."""
+    if name not in __all__:
+        raise AttributeError(name)
+    module = "process" if name in _ACTIONS else "types"
+    value: object = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,13 @@ from typing import Any
 from apps.files.extraction.types import Limits, Reason
 
 ROOT = Path(__file__).resolve().parents[3]
-_BOOT = "import sys; sys.path.insert(0, sys.argv.pop(1)); from apps.files.extraction.__main__ import main; main()"
-COMMAND = (sys.executable, "-I", "-c", _BOOT, str(ROOT))
-"""Runs `python -m apps.files.extraction` without the environment, the user's packages or the working folder."""
+_BOOT = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); sys.path.append(sys.argv.pop(1)); "
+    "from apps.files.extraction.__main__ import main; main()"
+)
+COMMAND = (sys.executable, "-I", "-S", "-c", _BOOT, str(ROOT), sysconfig.get_path("platlib"))
+"""Runs `python -m apps.files.extraction` without the environment, the user's packages, the working folder, or what
+other packages would run at the start of every interpreter."""
 _ENVIRONMENT = {
     "LANG": "C.UTF-8",
     "PATH": os.defpath,
@@ -61,6 +66,13 @@ def readable_paths() -> tuple[str, ...]:
         "/proc/meminfo",
         "/sys/devices/system/cpu",
     )
+
+
+def _readable(descriptor: int, wait_s: float) -> bool:
+    """Whether there is something to read, or the end, within the time. Not `select`: numbers may be above 1,024."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(max(wait_s, 0.0) * 1000))
 
 
 class Child:
@@ -120,7 +132,7 @@ class Child:
             if grace_s > 0 and hasattr(os, "pidfd_open"):
                 descriptor = os.pidfd_open(self._process.pid)
                 try:
-                    select.select([descriptor], [], [], grace_s)
+                    _readable(descriptor, grace_s)
                 finally:
                     os.close(descriptor)
             with suppress(ProcessLookupError, PermissionError):  # all gone; macOS says the latter of zombies
@@ -131,7 +143,7 @@ class Child:
         """Read once more; False at the end. Raises ChildLost when time or output is used up."""
         wait_s = min(wait_s, self._limits.wall_s - self.waited_s)
         started = time.monotonic()
-        ready, _, _ = select.select([self._pipe], [], [], max(wait_s, 0.0))
+        ready = _readable(self._pipe, wait_s)
         self.waited_s += time.monotonic() - started
         if not ready:
             self._end(grace_s=0.0)

@@ -7,9 +7,9 @@ becomes on the wire is `assemble`'s part.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from statistics import median
 
 from apps.files.extraction.types import Box, Category
 
@@ -46,6 +46,11 @@ class Block:
     lines: list[Line] = field(default_factory=list)
     category: Category = Category.NARRATIVE_TEXT
     level: int | None = None
+
+
+def central(values: Sequence[float]) -> float:
+    """The median, the higher of two. (`statistics` takes longer to import than a page to read.)"""
+    return sorted(values)[len(values) // 2]
 
 
 def _union(first: Box, second: Box) -> Box:
@@ -91,7 +96,7 @@ def _gutter(lines: list[Line]) -> float | None:
         return None
     step = (right - left) / _BINS
     best = _widest_strip(lines, left, step)
-    if best is None or (best[1] - best[0]) * step < 0.6 * median(line.height for line in lines):
+    if best is None or (best[1] - best[0]) * step < 0.6 * central([line.height for line in lines]):
         return None
     middle = left + (best[0] + best[1]) / 2 * step
     sides = ([line for line in lines if line.x1 <= middle], [line for line in lines if line.x0 >= middle])
@@ -198,9 +203,9 @@ def _starts_block(previous: Line, line: Line, leading: float, right_edge: float)
 def _split_column(column: list[Line]) -> list[Block]:
     steps = [after.y1 - before.y1 for before, after in pairwise(column)]
     regular = [step for step in steps if step > 0]
-    typical = median(line.height for line in column) * 1.25
+    typical = central([line.height for line in column]) * 1.25
     # The usual distance between baselines; wide ones (paragraph gaps) must not set it.
-    leading = min(median(regular), 2.2 * typical) if len(regular) > 2 else 1.3 * typical
+    leading = min(central(regular), 2.2 * typical) if len(regular) > 2 else 1.3 * typical
     right_edge = max(line.x1 for line in column)
     blocks: list[Block] = []
     for index, line in enumerate(column):

@@ -178,7 +178,7 @@ class Limits:
     output_bytes: int = 512 << 20
     scratch_bytes: int = 256 << 20
     unpacked_bytes: int = 400 << 20
-    max_pixels: int = 80_000_000
+    max_pixels: int = 50_000_000
     max_restarts: int = 8
     max_timeouts: int = 3
     ocr_languages: tuple[str, ...] = ("eng",)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import Any
 
 import numpy as np
 from PIL import Image
 from rapidocr import RapidOCR
 
+from apps.files.extraction.layout import central
 from apps.files.extraction.ocr.words import Word, page_of
 from apps.files.extraction.render import Drawn
 from apps.files.extraction.types import Box, PageRecord
@@ -33,7 +33,7 @@ def _in_paragraphs(lines: list[tuple[Box, str, float]]) -> list[Word]:
     lines.sort(key=lambda line: (round((line[0][1] + line[0][3]) * 50), line[0][0]))
     if not lines:
         return []
-    height = median(box[3] - box[1] for box, _, _ in lines)
+    height = central([box[3] - box[1] for box, _, _ in lines])
     words: list[Word] = []
     paragraph, bottom = 0, lines[0][0][3]
     for index, (box, text, score) in enumerate(lines):

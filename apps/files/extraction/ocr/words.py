@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from statistics import median
 
 from apps.files.extraction.assemble import clean, element_of, page_text, within_bounds
-from apps.files.extraction.layout import Block, Line, body_size, classify
+from apps.files.extraction.layout import Block, Line, body_size, central, classify
 from apps.files.extraction.types import Box, Element, PageRecord
 
 MIN_CONFIDENCE = 0.15
@@ -47,7 +46,7 @@ def _bounded(box: Box) -> Box:
 def _line(words: Sequence[Word], width: float, height: float, turn: int) -> Line:
     x0, y0 = min(word.box[0] for word in words), min(word.box[1] for word in words)
     x1, y1 = max(word.box[2] for word in words), max(word.box[3] for word in words)
-    size = median((word.box[3] - word.box[1]) * height for word in words)
+    size = central([(word.box[3] - word.box[1]) * height for word in words])
     text, cells = words[0].text, 1
     for before, word in pairwise(words):
         wide = (word.box[0] - before.box[2]) * width > _CELL_GAP * size
