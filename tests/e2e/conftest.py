@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from infra.local.layout import REPOSITORY
 from tests.services import Services
@@ -45,3 +45,23 @@ def browser() -> Iterator[Browser]:
         launched = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         yield launched
         launched.close()
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser, product: Stack) -> Iterator[BrowserContext]:
+    made = browser.new_context(viewport={"width": 1440, "height": 900}, base_url=product.url(), reduced_motion="reduce")
+    made.set_default_timeout(20_000)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def page(context: BrowserContext) -> Iterator[Page]:
+    """The stranger's tab. A script error or a request that leaves the machine fails the story."""
+    tab = context.new_page()
+    errors: list[str] = []
+    tab.on("pageerror", lambda error: errors.append(str(error)))
+    tab.on("request", lambda request: errors.append(request.url) if "127.0.0.1" not in request.url else None)
+    yield tab
+    outside = [error for error in errors if not error.startswith(("data:", "blob:"))]
+    assert outside == []

@@ -6,65 +6,14 @@ One story in order: every step leaves the product as the next one needs it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
+from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.e2e.conftest import SHOTS
-from tests.factories import documents
+from tests.e2e.steps import ANSWER_MS, EMAIL, PASSWORD, ask, finished, shot
 from tests.stack import Stack
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-
-EMAIL, PASSWORD = "operator@example.org", "four plain words here"
-DESKTOP: ViewportSize = {"width": 1440, "height": 900}
-PHONE: ViewportSize = {"width": 390, "height": 844}
-ANSWER_MS = 180_000
-READ_MS = 180_000
-expect.set_options(timeout=20_000)
-
-
-@pytest.fixture(scope="module")
-def context(browser: Browser, product: Stack) -> Iterator[BrowserContext]:
-    made = browser.new_context(viewport=DESKTOP, base_url=product.url(), reduced_motion="reduce")
-    made.set_default_timeout(20_000)
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
-def page(context: BrowserContext) -> Iterator[Page]:
-    """The stranger's tab. A script error or a request that leaves the machine fails the story."""
-    tab = context.new_page()
-    errors: list[str] = []
-    tab.on("pageerror", lambda error: errors.append(str(error)))
-    tab.on("request", lambda request: errors.append(request.url) if "127.0.0.1" not in request.url else None)
-    yield tab
-    outside = [error for error in errors if not error.startswith(("data:", "blob:"))]
-    assert outside == []
-
-
-def shot(tab: Page, name: str) -> None:
-    SHOTS.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(path=SHOTS / f"{name}.png")
-
-
-def ask(tab: Page, text: str) -> Locator:
-    """Send a question; returns the article of its answer."""
-    answers = tab.get_by_role("article", name="Answer")
-    before = answers.count()
-    box = tab.get_by_role("textbox", name="Your question")
-    box.fill(text)
-    box.press("Enter")
-    expect(answers).to_have_count(before + 1)
-    return answers.last
-
-
-def finished(answer: Locator) -> str:
-    expect(answer).not_to_have_attribute("aria-busy", "true", timeout=ANSWER_MS)
-    return answer.inner_text()
 
 
 def test_the_first_account_becomes_the_operator(page: Page) -> None:
@@ -127,81 +76,3 @@ def test_the_answer_goes_on_while_the_network_and_the_server_are_away(page: Page
     assert stored[-1]["status"] in ("completed", "incomplete")
     assert stored[-1]["text"].split()[-1].strip("*_#`.") in text
     assert [message["seq"] for message in stored] == list(range(1, len(stored) + 1))
-
-
-def test_a_document_is_asked_about_while_it_is_read(page: Page) -> None:
-    page.get_by_role("link", name="New conversation").or_(
-        page.get_by_role("button", name="New conversation")
-    ).first.click()
-    page.locator("input[type=file]").first.set_input_files(
-        {"name": "expedition.pdf", "mimeType": "application/pdf", "buffer": documents.mixed_pdf(12)}
-    )
-    expect(page.get_by_role("list", name="Attached files")).to_contain_text("expedition.pdf")
-    page.wait_for_function(
-        "() => fetch('/api/files').then(r => r.json()).then(b => b.results.some(f => f.pages_ready > 0))",
-        timeout=READ_MS,
-        polling=500,
-    )
-    first = documents.FACTS[0]
-    answer = ask(page, first.question)
-    finished(answer)
-    context = _context_of_last_run(page)
-    assert any(first.sentence in passage["text"] for passage in context["passages"])
-    shot(page, "document")
-
-
-def test_a_scanned_page_is_answered_with_a_citation_that_opens_it(page: Page) -> None:
-    page.wait_for_function(
-        "() => fetch('/api/files').then(r => r.json()).then(b => b.results[0].state === 'ready')",
-        timeout=READ_MS,
-        polling=500,
-    )
-    scanned = documents.FACTS[3]
-    source = _ask_until_cited(page, scanned)
-    context = _context_of_last_run(page)
-    given = next(passage for passage in context["passages"] if scanned.answer.lower() in passage["text"].lower())
-    assert given["page"] == scanned.page
-    assert given["source"] == "ocr"
-    expect(source).to_be_visible()
-    source.click()
-    opened = page.get_by_role("region", name=f"Page {scanned.page}")
-    expect(opened.get_by_role("img").first).to_be_visible(timeout=30_000)
-    shot(page, "citation")
-    page.keyboard.press("Escape")
-
-
-def test_it_fits_a_phone_in_the_dark(page: Page, browser: Browser, product: Stack) -> None:
-    state = page.context.storage_state()
-    phone = browser.new_context(
-        viewport=PHONE, base_url=product.url(), storage_state=state, color_scheme="dark", has_touch=True
-    )
-    tab = phone.new_page()
-    tab.goto(page.url)
-    expect(tab.get_by_role("article", name="Answer").last).to_be_visible()
-    assert tab.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    shot(tab, "phone-dark")
-    phone.close()
-
-
-def _ask_until_cited(tab: Page, fact: documents.Fact) -> Locator:
-    """The chip of the fact's page. The packaged model does not answer well each time; when it does, it is cited."""
-    chip = tab.get_by_role("button", name=re.compile(rf"page {fact.page}\b"))
-    for question in (f"{fact.question} Quote the sentence from the document.", fact.question, fact.question):
-        answer = ask(tab, question)
-        finished(answer)
-        if answer.locator(chip).count():
-            return answer.locator(chip).first
-    pytest.fail(f"three answers without page {fact.page} among their sources")
-
-
-def _context_of_last_run(tab: Page) -> dict[str, list[dict[str, Any]]]:
-    """What the model was sent for the last answer of the conversation on screen."""
-    found: dict[str, list[dict[str, Any]]] = tab.evaluate(
-        """async () => {
-            const id = location.pathname.split('/')[2]
-            const tree = await (await fetch(`/api/conversations/${id}/messages`)).json()
-            const run = tree.results.filter(m => m.role === 'assistant').at(-1).run_id
-            return await (await fetch(`/api/runs/${run}/context`)).json()
-        }"""
-    )
-    return found
