@@ -333,7 +333,7 @@ def test_without_an_embedder_the_file_stays_searchable_by_keywords(
     def unavailable(_: UUID) -> int:
         raise EmbedderUnavailable("no weights")
 
-    monkeypatch.setattr(indexing, "embed_file", unavailable)
+    monkeypatch.setattr(indexing, "embed_some", unavailable)
     file_id = caller.upload("a.txt", documents.text())["id"]
     for _ in range(leases.MAX_FAILURES + 2):
         hurry(UUID(file_id))
