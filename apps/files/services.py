@@ -114,7 +114,7 @@ def complete_upload(actor: Actor, file_id: object, *, parts: Sequence[tuple[int,
         return _completed_already(file)
     try:
         size = _join(file, parts)
-    except UploadGone:
+    except (UploadGone, BadParts):
         # An earlier call joined the parts and died before it said so, or a concurrent one is ahead of us.
         found = storage().size(file.object_key)
         if found is None:

@@ -230,8 +230,9 @@ def test_an_unknown_model_and_a_bad_key_have_openais_codes(stack: Stack, client:
     with pytest.raises(openai.NotFoundError) as model:
         client.chat.completions.create(model="gpt-9", messages=user("hello"))
     assert model.value.code == "model_not_found"
-    with pytest.raises(openai.AuthenticationError) as key:
-        OpenAI(base_url=f"{stack.url()}/v1", api_key="pk_wrong", max_retries=0).models.list()
+    stranger = OpenAI(base_url=f"{stack.url()}/v1", api_key="pk_wrong", max_retries=0)
+    with stranger, pytest.raises(openai.AuthenticationError) as key:
+        stranger.models.list()
     assert key.value.code == "invalid_api_key"
 
 
