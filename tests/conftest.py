@@ -41,9 +41,14 @@ def services() -> Iterator[Services]:
 
 
 @pytest.fixture(autouse=True)
-def _empty_valkey(services: Services) -> None:
-    """Each test starts with an empty Valkey, as it starts with an empty database."""
+def _nothing_remembered(services: Services) -> None:
+    """Each test starts with an empty Valkey, as it starts with an empty database, and so does what was read of both."""
+    from apps.accounts.public.identity import forget_all
+    from apps.conversations.services.admission import forget_models
+
     services.valkey.call("FLUSHALL")
+    forget_models()
+    forget_all()
 
 
 @pytest.fixture(scope="session")

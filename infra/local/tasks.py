@@ -36,8 +36,7 @@ class Section:
     command: Sequence[str | Path]
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
-    # Exit statuses that are fine besides 0.
-    accepted: frozenset[int] = frozenset()
+    limit_s: float = 900.0
 
 
 def run(layout: Layout, name: str, rest: Sequence[str]) -> int:
@@ -83,7 +82,7 @@ def test(layout: Layout, rest: Sequence[str]) -> int:
     system.ensure(steps)
     bootstrap(layout, tests=True)
     if rest:
-        return run_sections([pytest(layout, "tests", *rest)])
+        return run_sections([pytest(layout, "tests", *rest, limit_s=7_200)])
     npm = need_node()
     short = {"PARLEY_FAULTS": "short"}
     sections = [
@@ -102,19 +101,26 @@ def in_parallel() -> list[str]:
     return ["-n", str(cores), "--dist", "loadfile"] if cores > 1 else []
 
 
-def pytest(layout: Layout, name: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Section:
+def pytest(
+    layout: Layout,
+    name: str,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    limit_s: float = Section.limit_s,
+) -> Section:
     command: list[str | Path] = [layout.python, "-m", "pytest", "-q", "--durations=5", *arguments]
-    return Section(name, command, layout.repository, environment or {})
+    return Section(name, command, layout.repository, environment or {}, limit_s)
 
 
 def test_faults(layout: Layout, rest: Sequence[str]) -> int:
     bootstrap(layout, tests=True)
-    return run_sections([pytest(layout, "fault tests", "-m", "faults", *rest, environment={"PARLEY_FAULTS": "full"})])
+    full = {"PARLEY_FAULTS": "full"}
+    return run_sections([pytest(layout, "fault tests", "-m", "faults", *rest, environment=full, limit_s=7_200)])
 
 
 def bench(layout: Layout, rest: Sequence[str]) -> int:
     bootstrap(layout, tests=True)
-    measure = Section("measurements", [layout.python, "-m", "tests.bench", *rest], layout.repository)
+    measure = Section("measurements", [layout.python, "-m", "tests.bench", *rest], layout.repository, limit_s=7_200)
     return run_sections([measure])
 
 
@@ -174,7 +180,7 @@ def run_sections(sections: Sequence[Section]) -> int:
         say(paint(f"\n== {section.name}", "blue"))
         at = time.monotonic()
         code = _call(section, Layout.of_environment())
-        results.append((section.name, 0 if code in section.accepted else code, time.monotonic() - at))
+        results.append((section.name, code, time.monotonic() - at))
     say()
     for name, code, took in results:
         say(f"  {paint('FAIL', 'red') if code else paint('ok  ', 'green')}  {name:<28} {took:7.1f} s")
@@ -190,10 +196,28 @@ def _call(section: Section, layout: Layout) -> int:
     kept = {name: value for name, value in layout.inherited().items() if name not in hidden}
     command = [str(part) for part in section.command]
     try:
-        return subprocess.run(command, cwd=section.folder, env={**kept, **section.environment}, check=False).returncode
+        process = subprocess.Popen(command, cwd=section.folder, env={**kept, **section.environment})
     except OSError as error:
         say(f"{command[0]}: {error.strerror}")
         return 127
+    try:
+        return process.wait(section.limit_s)
+    except subprocess.TimeoutExpired:
+        say(f"{section.name}: not done after {section.limit_s:.0f} s and was stopped.")
+        return 124
+    finally:
+        _end(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Let it stop what it started; the servers of tests end with the process that started them in any case."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def clean(layout: Layout, *, data: bool) -> int:

@@ -14,16 +14,10 @@ from django.test import Client
 from django.utils import timezone
 
 from apps.accounts.models import ApiKey, Membership, Organization, User
-from apps.accounts.public.identity import forget_all
 from tests.factories.accounts import PASSWORD, make_actor, make_key, make_user
 
 pytestmark = pytest.mark.django_db
 AUTH = "/_allauth/browser/v1/auth"
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> None:
-    forget_all()
 
 
 def post(client: Client, path: str, body: dict[str, Any], **headers: str) -> Any:

@@ -8,7 +8,7 @@ does not belong, it looks exactly like a thing that does not exist: the same byt
 from __future__ import annotations
 
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Literal
@@ -228,8 +228,7 @@ def key_of(user: User, **changes: Any) -> dict[str, str]:
 
 
 @pytest.fixture
-def cast() -> Iterator[Cast]:
-    forget_all()
+def cast() -> Cast:
     make_user()  # the operator, who is none of the callers
     owner, stranger = make_user(), make_user()
     colleague = make_colleague(make_actor(owner))
@@ -246,8 +245,7 @@ def cast() -> Iterator[Cast]:
         "owner": session_of(owner),
     }
     publish_replica()
-    yield Cast(owner, own(owner), headers, own(stranger).conversation_id)
-    forget_all()
+    return Cast(owner, own(owner), headers, own(stranger).conversation_id)
 
 
 @pytest.fixture

@@ -20,11 +20,6 @@ from tests.factories.accounts import make_actor, make_key, make_user
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(autouse=True)
-def _nothing_remembered() -> None:
-    forget_all()
-
-
 def scope(kind: str = "http", method: str = "GET", **headers: str) -> dict[str, Any]:
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     return {"type": kind, "method": method, "headers": [(b"host", b"parley.example"), *pairs]}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
 
-from apps.accounts.public.identity import forget_all
 from apps.config.asgi import application
 from apps.conversations.models import Run
 from apps.conversations.realtime import relay
@@ -21,12 +20,10 @@ CHAT = "/v1/chat/completions"
 
 
 @pytest.fixture
-def key() -> Iterator[dict[str, str]]:
-    forget_all()
+def key() -> dict[str, str]:
     make_user()
     made = make_key(make_actor(make_user()), full=False)
-    yield {"authorization": f"Bearer {made.key}"}
-    forget_all()
+    return {"authorization": f"Bearer {made.key}"}
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import pytest
 from infra.local import bootstrap, engine, pieces, ports, registries, secret_store
 from infra.local.layout import Layout
 from infra.local.steps import StepFailed, Steps, digest_of, explain
+from infra.local.tasks import Section, run_sections
 
 
 @pytest.fixture
@@ -187,3 +188,18 @@ def test_a_full_disk_is_noticed_before_anything_is_fetched(layout: Layout, monke
     monkeypatch.setitem(bootstrap.DISK_NEEDED, "python", 1 << 60)
     with pytest.raises(StepFailed, match="Free some space"):
         bootstrap.need_disk(layout, "python")
+
+
+# Sections of a task
+
+
+def test_a_section_that_does_not_end_is_stopped_and_fails_the_task(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hanging = Section("hangs", ["sleep", "60"], tmp_path, limit_s=0.2)
+    fine = Section("is fine", ["true"], tmp_path)
+    assert run_sections([hanging, fine]) == 1
+    printed = capsys.readouterr().out
+    assert "hangs: not done after" in printed
+    assert "FAIL" in printed
+    assert "ok" in printed
