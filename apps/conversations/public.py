@@ -2,18 +2,21 @@
 
 from apps.conversations.selectors import run_view
 from apps.conversations.services.admission import admit, known_models, resolve_model
-from apps.conversations.services.posting import start_api_run
+from apps.conversations.services.api_runs import ApiCall, find_api_run, start_api_run
 from apps.conversations.services.runs import cancel_run
-from apps.conversations.types import ChatMessage, RunFrame, RunParams, RunState, StartedRun
+from apps.conversations.types import ChatMessage, Lane, RunFrame, RunParams, RunState, StartedRun
 
 __all__ = [
+    "ApiCall",
     "ChatMessage",
+    "Lane",
     "RunFrame",
     "RunParams",
     "RunState",
     "StartedRun",
     "admit",
     "cancel_run",
+    "find_api_run",
     "known_models",
     "resolve_model",
     "run_view",

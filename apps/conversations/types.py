@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
-
-from apps.accounts.public import Allowance
 
 
 class RunState(StrEnum):
@@ -23,6 +22,11 @@ class RunState(StrEnum):
 
 ACTIVE = (RunState.QUEUED, RunState.RUNNING, RunState.WAITING_APPROVAL)
 TERMINAL = (RunState.COMPLETED, RunState.INCOMPLETE, RunState.CANCELLED, RunState.FAILED)
+
+
+def queued_at(moment: datetime) -> dict[str, Any]:
+    """The first entry of a run's transitions."""
+    return {"state": RunState.QUEUED.value, "at": moment.isoformat(), "attempt": 0, "by": "web"}
 
 
 class Lane(StrEnum):
@@ -56,7 +60,6 @@ class StartedRun:
     conversation_id: UUID
     answer_id: UUID
     created: bool = True
-    allowance: Allowance | None = None  # what is left of the actor's rate; None for a replay
 
 
 @dataclass(frozen=True, slots=True)

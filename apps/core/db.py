@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
-from django.db import InterfaceError, OperationalError, connections
+import psycopg
+from django.db import InterfaceError, OperationalError, connection, connections
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,15 +29,39 @@ sys.setswitchinterval(0.0005)
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="db")
 
 
+class _Outages:
+    """How often the server was seen to be away. A thread whose connections are from before that drops them."""
+
+    seen = 0
+    known = threading.local()
+
+
 def _call(function: Callable[[], T]) -> T:
+    seen = _Outages.seen
+    if getattr(_Outages.known, "seen", seen) != seen:
+        connections.close_all()
+    _Outages.known.seen = seen
     try:
         return function()
     except (OperationalError, InterfaceError):
-        # The server went away: the next hop of this thread connects anew.
-        connections.close_all()
+        # The server went away: the next hop of every thread connects anew, so that each outage is told once.
+        _Outages.seen += 1
         raise
 
 
 async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous selector or service on a database thread. Cancelling the caller does not cancel it."""
     return await asyncio.get_running_loop().run_in_executor(_threads, _call, partial(function, *args, **kwargs))
+
+
+def prepared(statement: str, values: Mapping[str, Any] | Sequence[Any]) -> list[tuple[Any, ...]]:
+    """The rows of a statement that the server parses and plans once a connection: for the hot paths.
+
+    Runs on Django's connection and in its transaction. The server binds the parameters, so where it cannot tell their
+    type from the place they stand in, the statement says it (`%(n)s::int`). JSON comes back as text.
+    """
+    connection.ensure_connection()
+    connection.validate_no_broken_transaction()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        cursor.execute(statement, values, prepare=True)
+        return cursor.fetchall() if cursor.description else []

@@ -8,10 +8,11 @@ from uuid import uuid4
 import pytest
 import redis
 
-from apps.accounts.public import check_rate, peek_rate
+from apps.accounts.public import check_rate, check_rate_on_loop, peek_rate_on_loop
 from apps.accounts.services import limits
 from apps.accounts.types import Actor
 from apps.core.errors import RateLimited
+from apps.core.pipe import Pipe
 from apps.core.valkey import valkey
 
 
@@ -27,17 +28,21 @@ def test_the_limit_is_exact_and_says_when_to_come_back(settings: Any) -> None:
     with pytest.raises(RateLimited) as refused:
         check_rate(someone, "run")
 
-    assert peek_rate(someone, "run").remaining == 0
     assert 0 < refused.value.extra["retry_after_s"] <= 20
     assert refused.value.status == 429
     assert check_rate(actor(), "run").remaining == 2, "another person has an allowance of their own"
 
 
-def test_looking_takes_nothing(settings: Any) -> None:
+async def test_an_event_loop_shares_the_limit_and_looking_takes_nothing(settings: Any) -> None:
     settings.RUNS_PER_USER_PER_MINUTE = 2
-    someone = actor()
-    assert [peek_rate(someone, "run").remaining for _ in range(3)] == [2, 2, 2]
+    someone, pipe = actor(), Pipe(settings.REDIS_URL)
+    assert [(await peek_rate_on_loop(pipe, someone, "run")).remaining for _ in range(3)] == [2, 2, 2]
     assert check_rate(someone, "run").remaining == 1
+    assert (await check_rate_on_loop(pipe, someone, "run")).remaining == 0
+    with pytest.raises(RateLimited) as refused:
+        await check_rate_on_loop(pipe, someone, "run")
+    assert 0 < refused.value.extra["retry_after_s"] <= 30
+    await pipe.close()
 
 
 def test_the_allowance_comes_back_with_time(settings: Any) -> None:

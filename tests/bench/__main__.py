@@ -36,6 +36,7 @@ class Measurement:
 def measurements() -> list[Measurement]:
     found = [
         Measurement("streaming"),
+        Measurement("valkey_cpu"),
         Measurement("files"),
         Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),
     ]

@@ -11,7 +11,8 @@ import pytest
 
 from apps.accounts.types import Actor
 from apps.conversations.models import Conversation, Message, Run
-from apps.conversations.services.posting import Posted, Question, post_message, regenerate, start_api_run
+from apps.conversations.services.api_runs import ApiCall, start_api_run
+from apps.conversations.services.posting import Posted, Question, post_message, regenerate
 from apps.conversations.types import ChatMessage, RunParams, StartedRun
 from apps.core.errors import AppError, IdempotencyMismatch
 from tests.concurrency.together import together
@@ -113,9 +114,7 @@ def test_regenerating_once_however_often_it_is_asked(me: Actor) -> None:
 
 def test_an_api_call_with_one_key_is_one_run(me: Actor) -> None:
     prompt = (ChatMessage("user", "Why?"),)
-    call = partial(
-        start_api_run, me, model="auto", messages=prompt, params=RunParams(), idempotency_key="k-1", request_id=""
-    )
+    call = partial(start_api_run, me, ApiCall("auto", prompt, RunParams(), "k-1"))
     results = together([call] * THREADS)
     assert all(isinstance(result, StartedRun) for result in results), results
     assert len({result.run_id for result in results if isinstance(result, StartedRun)}) == 1
@@ -125,7 +124,7 @@ def test_an_api_call_with_one_key_is_one_run(me: Actor) -> None:
 def test_a_key_shared_by_both_apis_at_once_belongs_to_one(me: Actor) -> None:
     conversation, prompt = make_conversation(me), (ChatMessage("user", "Why?"),)
     native = post(me, conversation, "Why?", uuid4(), "k-1")
-    api = partial(start_api_run, me, model="auto", messages=prompt, params=RunParams(), idempotency_key="k-1")
+    api = partial(start_api_run, me, ApiCall("auto", prompt, RunParams(), "k-1"))
     results = together([native, api] * 4)
     made(results)
     assert Run.objects.count() == 1

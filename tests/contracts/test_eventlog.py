@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.conf import settings
 
 from apps.conversations.eventlog import (
     APPENDED,
@@ -27,7 +28,8 @@ from apps.conversations.eventlog import (
 from apps.conversations.eventlog.log import MAX_ENTRIES
 from apps.conversations.realtime.relay import CATCH_UP, MAX_BUFFERED_BYTES, Reader, Relay
 from apps.core.ids import new_id
-from apps.core.valkey import new_async_valkey, valkey
+from apps.core.pipe import Pipe
+from apps.core.valkey import valkey
 from tests.services import Services
 
 RUN = UUID("0198c0de-0000-7000-8000-000000000001")
@@ -35,9 +37,9 @@ RUN = UUID("0198c0de-0000-7000-8000-000000000001")
 
 @pytest.fixture
 async def log() -> AsyncIterator[AsyncLog]:
-    client = new_async_valkey()
-    yield AsyncLog(client)
-    await client.aclose()
+    pipe = Pipe(settings.REDIS_URL)
+    yield AsyncLog(pipe)
+    await pipe.close()
 
 
 @pytest.fixture
@@ -106,9 +108,9 @@ async def test_a_lost_log_is_noticed_by_whoever_continues_it(log: AsyncLog, serv
 
 async def test_a_log_goes_by_itself(log: AsyncLog) -> None:
     await log.append([entry(1)])
-    assert 3_000 < await log.client.ttl(log_key(RUN)) <= 3_600
+    assert 3_000 < await log.pipe.call("TTL", log_key(RUN)) <= 3_600
     await log.append([entry(2, final=True)])
-    assert 200 < await log.client.ttl(log_key(RUN)) <= 300
+    assert 200 < await log.pipe.call("TTL", log_key(RUN)) <= 300
 
 
 def test_the_longest_run_fits_its_log(settings: Any) -> None:
@@ -135,7 +137,7 @@ async def take(reader: Reader, count: int) -> list[int]:
 
 async def until_fed(relay: Relay) -> None:
     for _ in range(500):
-        if await relay.valkey.exists(alive_key(relay.id)):
+        if await relay.valkey.call("EXISTS", alive_key(relay.id)):
             return
         await asyncio.sleep(0.01)
     raise AssertionError("the relay made no feed")
@@ -161,7 +163,7 @@ async def test_a_run_that_nobody_reads_is_not_fed(log: AsyncLog, relay: Relay) -
     relay.close(reader)
     await asyncio.gather(*relay._goodbyes)
     await log.append([entry(1)])
-    assert await relay.valkey.llen(feed_key(relay.id)) == 0
+    assert await relay.valkey.call("LLEN", feed_key(relay.id)) == 0
     assert relay.readers == {}
 
 
@@ -169,7 +171,7 @@ async def test_a_web_that_died_is_not_fed(log: AsyncLog) -> None:
     dead = Relay()
     await dead._register([RUN.hex])
     await log.append([entry(1), entry(2)])
-    assert not await log.client.exists(feed_key(dead.id))
+    assert not await log.pipe.call("EXISTS", feed_key(dead.id))
     await dead.stop()
 
 
@@ -213,7 +215,7 @@ async def test_many_readers_of_many_runs_wait_on_few_connections(log: AsyncLog, 
     await asyncio.gather(*(reader.take(0) for reader in readers))
     await log.append([entry(1, run=id) for id in ids])
     assert await asyncio.gather(*(take(reader, 1) for reader in readers)) == [[1]] * 200
-    clients = [one for one in await log.client.client_list() if one["cmd"] == "blmpop"]
+    clients = [one for one in valkey().client_list() if one["cmd"] == "blmpop"]
     assert len(clients) == 1
 
 

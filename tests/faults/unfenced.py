@@ -19,8 +19,6 @@ import django
 
 django.setup()
 
-import redis.asyncio  # noqa: E402
-
 from apps.conversations.eventlog import APPENDED, Append, AsyncLog, log_key, readers_key  # noqa: E402
 from apps.conversations.eventlog.log import Outcome  # noqa: E402
 from apps.conversations.models import Run  # noqa: E402
@@ -30,9 +28,10 @@ from apps.conversations.runner.process import RunnerProcess  # noqa: E402
 from apps.conversations.services import runs  # noqa: E402
 from apps.conversations.types import ClaimedRun, RunResult  # noqa: E402
 from apps.core.db import in_db  # noqa: E402
+from apps.core.pipe import Script  # noqa: E402
 
 # KEYS: log, readers. ARGV: id, seq, frame, token ids. Takes the next free number when its own is used.
-_APPEND = """
+_APPEND = Script("""
 local top = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)
 local seq = tonumber(ARGV[2])
 if #top > 0 then seq = math.max(seq, tonumber(string.match(top[1][1], '^%d+')) + 1) end
@@ -41,18 +40,14 @@ redis.call('XADD', KEYS[1], string.format('%d', seq) .. '-0', 'f', frame, 'k', A
 for _, feed in ipairs(redis.call('SMEMBERS', KEYS[2])) do
   if redis.call('EXISTS', feed .. ':alive') == 1 then redis.call('RPUSH', feed, ARGV[1], frame) end
 end
-"""
+""")
 
 
 class UnfencedLog(AsyncLog):
-    def __init__(self, client: redis.asyncio.Redis) -> None:
-        super().__init__(client)
-        self._unfenced = client.register_script(_APPEND)
-
     async def append(self, entries: Sequence[Append]) -> list[Outcome]:
         for entry in entries:
             keys = [log_key(entry.run_id), readers_key(entry.run_id)]
-            await self._unfenced(keys=keys, args=[entry.run_id.hex, entry.seq, entry.frame, entry.token_ids])
+            await self.pipe.run(_APPEND, entry.run_id.hex, entry.seq, entry.frame, entry.token_ids, keys=keys)
         return [APPENDED] * len(entries)
 
 

@@ -11,6 +11,7 @@ from django.conf import settings
 
 from apps.accounts.types import Actor
 from apps.core.errors import RateLimited
+from apps.core.pipe import Pipe, Script
 from apps.core.valkey import valkey
 
 log = structlog.get_logger(__name__)
@@ -18,7 +19,7 @@ Kind = Literal["run"]
 
 # A bucket holds `capacity` tokens and refills evenly over a minute, by the server's own clock, so that web
 # processes whose clocks differ agree. Returns {allowed, tokens left, ms until the next token}.
-_TAKE: Final = """
+_TAKE: Final = Script("""
 local capacity = tonumber(ARGV[1])
 local cost = tonumber(ARGV[2])
 local per_ms = capacity / 60000
@@ -38,7 +39,7 @@ redis.call('PEXPIRE', KEYS[1], 120000)
 local wait = 0
 if tokens < 1 then wait = math.ceil((1 - tokens) / per_ms) end
 return {allowed, math.floor(tokens), wait}
-"""
+""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +53,46 @@ class Allowance:
 
 def check_rate(actor: Actor, kind: Kind) -> Allowance:
     """Take one unit of the actor's allowance. Raises RateLimited with `retry_after_s` when none is left."""
-    allowed, allowance = _take(actor, kind, cost=1)
-    if not allowed:
+    try:
+        reply = valkey().eval(_TAKE.source, 1, *_bucket(actor, kind, cost=1))
+    except redis.RedisError as error:
+        reply = _unchecked(kind, error)
+    return _judge(reply)
+
+
+async def check_rate_on_loop(pipe: Pipe, actor: Actor, kind: Kind) -> Allowance:
+    """The same, from an event loop."""
+    return _judge(await _take(pipe, actor, kind, cost=1))
+
+
+async def peek_rate_on_loop(pipe: Pipe, actor: Actor, kind: Kind) -> Allowance:
+    """What is left of the actor's allowance, without taking any."""
+    return _allowance(await _take(pipe, actor, kind, cost=0))
+
+
+async def _take(pipe: Pipe, actor: Actor, kind: Kind, *, cost: int) -> list[int]:
+    key, *arguments = _bucket(actor, kind, cost=cost)
+    try:
+        reply: list[int] = await pipe.run(_TAKE, *arguments, keys=[key])
+    except redis.RedisError as error:
+        return _unchecked(kind, error)
+    return reply
+
+
+def _bucket(actor: Actor, kind: Kind, *, cost: int) -> tuple[str, int, int]:
+    return f"rate:{kind}:{actor.organization_id}:{actor.user_id}", settings.RUNS_PER_USER_PER_MINUTE, cost
+
+
+def _unchecked(kind: Kind, error: redis.RedisError) -> list[int]:
+    """Open, not closed: the limit protects the replicas, which refuse on their own when full, while refusing
+    everybody because a cache restarts would be an outage of our own making."""
+    log.warning("rate.unchecked", kind=kind, error=type(error).__name__)
+    return [1, settings.RUNS_PER_USER_PER_MINUTE, 0]
+
+
+def _judge(reply: list[int]) -> Allowance:
+    allowance = _allowance(reply)
+    if not reply[0]:
         raise RateLimited(
             f"You have started {allowance.limit} answers within a minute. Wait a moment, then send again.",
             retry_after_s=allowance.reset_s,
@@ -62,19 +101,5 @@ def check_rate(actor: Actor, kind: Kind) -> Allowance:
     return allowance
 
 
-def peek_rate(actor: Actor, kind: Kind) -> Allowance:
-    """What is left of the actor's allowance, without taking any."""
-    return _take(actor, kind, cost=0)[1]
-
-
-def _take(actor: Actor, kind: Kind, *, cost: int) -> tuple[bool, Allowance]:
-    capacity: int = settings.RUNS_PER_USER_PER_MINUTE
-    key = f"rate:{kind}:{actor.organization_id}:{actor.user_id}"
-    try:
-        allowed, remaining, wait_ms = valkey().eval(_TAKE, 1, key, capacity, cost)
-    except redis.RedisError as error:
-        # Open, not closed: the limit protects the replicas, which refuse on their own when full, while
-        # refusing everybody because a cache restarts would be an outage of our own making.
-        log.warning("rate.unchecked", kind=kind, error=type(error).__name__)
-        return True, Allowance(capacity, capacity, 0.0)
-    return bool(allowed), Allowance(capacity, remaining, wait_ms / 1000)
+def _allowance(reply: list[int]) -> Allowance:
+    return Allowance(settings.RUNS_PER_USER_PER_MINUTE, reply[1], reply[2] / 1000)

@@ -15,7 +15,7 @@ import orjson
 import structlog
 from django.conf import settings
 
-from apps.accounts.public import Allowance, peek_rate
+from apps.accounts.public import Allowance, check_rate_on_loop, peek_rate_on_loop
 from apps.accounts.types import Actor
 from apps.api.realtime.answer import (
     DONE,
@@ -30,10 +30,11 @@ from apps.api.realtime.errors import ApiError, from_run
 from apps.api.realtime.exchange import Exchange
 from apps.api.selectors import chat_messages, parse_chat, run_params
 from apps.api.types import ChatRequest
-from apps.conversations.public import StartedRun, cancel_run, start_api_run
+from apps.conversations.public import ApiCall, Lane, StartedRun, cancel_run, find_api_run, start_api_run
 from apps.conversations.realtime import Reader, frame_data, relay
 from apps.core.db import in_db
-from apps.core.errors import AppError, Invalid
+from apps.core.errors import AppError, Invalid, RateLimited
+from apps.core.ids import new_id
 
 log = structlog.get_logger(__name__)
 KEY_MAX_CHARS = 200
@@ -91,18 +92,9 @@ async def chat_completions(exchange: Exchange, actor: Actor) -> None:
     if key and len(key) > KEY_MAX_CHARS:
         raise Invalid(f"Idempotency-Key is longer than {KEY_MAX_CHARS} characters.", param="Idempotency-Key")
     detached = exchange.header(b"x-parley-detach") == "true"
-    run = await in_db(
-        start_api_run,
-        actor,
-        model=request.model,
-        messages=chat_messages(request),
-        params=run_params(request),
-        idempotency_key=key or None,
-        request_id=exchange.id,
-    )
-    allowance = run.allowance if run.allowance is not None else await in_db(peek_rate, actor, "run")
+    asked = ApiCall(request.model, chat_messages(request), run_params(request), key or None, exchange.id)
+    run, reader, allowance = await _start(actor, asked)
     call = _Call(exchange, actor, request, run, allowance, detached, began)
-    reader = await relay().open(run.run_id, 0)
     exchange.on_disconnect(reader.stop)
     try:
         if request.stream:
@@ -113,6 +105,29 @@ async def chat_completions(exchange: Exchange, actor: Actor) -> None:
         relay().close(reader)
         if not reader.ended:
             await _leave(call)
+
+
+async def _start(actor: Actor, asked: ApiCall) -> tuple[StartedRun, Reader, Allowance]:
+    """The run of this call, and its reader, who is there before the run so that nothing has to be read again."""
+    try:
+        allowance = await check_rate_on_loop(relay().valkey, actor, "run")
+    except RateLimited:
+        # What was accepted once is not refused when its client asks again.
+        if (run := await in_db(find_api_run, actor, asked)) is None:
+            raise
+        return run, await relay().open(run.run_id, 0), await peek_rate_on_loop(relay().valkey, actor, "run")
+    reader = relay().expect(new_id())
+    try:
+        run = await in_db(start_api_run, actor, asked, run_id=reader.run_id)
+    except BaseException:
+        relay().close(reader)
+        raise
+    if run.created:
+        await relay().offer(Lane.INTERACTIVE, reader)
+    else:
+        relay().close(reader)
+        reader = await relay().open(run.run_id, 0)
+    return run, reader, allowance
 
 
 async def _leave(call: _Call) -> None:

@@ -93,6 +93,8 @@ def _database(url: str) -> dict[str, Any]:
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 3,
+            # Only for statements that ask for it; see apps.core.db.prepared.
+            "prepare_threshold": 5,
             "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000",
         },
     }

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import redis
-import redis.asyncio
 from django.conf import settings
+
+from apps.core.pipe import Pipe, Script
 
 # More than the ticks of the longest run: a log that lost its beginning could not be read from the start.
 MAX_ENTRIES = 50_000
 FEED_MAX_ITEMS = 16_384
+READERS_TTL_S = 3_600
 
 
 def log_key(run_id: UUID) -> str:
@@ -41,7 +43,7 @@ def lane_key(lane: str) -> str:
 # final ("1" or "0").
 # Returns, per entry, 0 (appended), 1 (fenced out) or 2 (the log had been lost: nothing of this run was appended, so
 # that no reader gets a piece without the one before it; the fence is set anew).
-_APPEND = """
+_APPEND = Script("""
 local out, feeds, lost = {}, {}, {}
 for i = 5, #ARGV, 6 do
   local id, attempt, seq, frame, final = ARGV[i], tonumber(ARGV[i+1]), ARGV[i+2], ARGV[i+3], ARGV[i+5]
@@ -86,11 +88,11 @@ for feed, batch in pairs(feeds) do
   end
 end
 return out
-"""
+""")
 
 # ARGV: id, attempt, ttl, after. Sets the fence unless a newer attempt holds it; returns
 # {ok, frame, token ids, ...} of the entries after `after`.
-_FENCE = """
+_FENCE = Script("""
 local base = 'r:' .. ARGV[1]
 local fence = tonumber(redis.call('GET', base .. ':fence'))
 if fence and fence > tonumber(ARGV[2]) then return {0} end
@@ -101,7 +103,7 @@ for _, entry in ipairs(redis.call('XRANGE', base .. ':log', '(' .. ARGV[4], '+')
   out[#out+1] = entry[2][4]
 end
 return out
-"""
+""")
 
 Outcome = Literal[0, 1, 2]
 APPENDED: Outcome = 0
@@ -157,35 +159,58 @@ def _arguments(entries: Sequence[Append]) -> list[bytes | str | int]:
 
 
 class AsyncLog:
-    """The runner's and the relay's side. One connection pool, given by the caller."""
+    """The runner's and the relay's side. Everything raises redis.RedisError when Valkey is away."""
 
-    def __init__(self, client: redis.asyncio.Redis) -> None:
-        self.client = client
-        self._append = client.register_script(_APPEND)
-        self._fence = client.register_script(_FENCE)
+    def __init__(self, pipe: Pipe) -> None:
+        self.pipe = pipe
 
     async def append(self, entries: Sequence[Append]) -> list[Outcome]:
-        """Append every entry in one round trip; an outcome each. Raises redis.RedisError when Valkey is away."""
-        outcomes: list[Outcome] = await self._append(args=_arguments(entries))
+        """Append every entry in one round trip; an outcome each."""
+        outcomes: list[Outcome] = await self.pipe.run(_APPEND, *_arguments(entries))
         return outcomes
 
     async def fence(self, run_id: UUID, attempt: int, after: int) -> tuple[Entry, ...] | None:
         """Take the log for `attempt`; its entries after `after`, or None when a newer attempt holds it."""
-        reply = await self._fence(args=[run_id.hex, attempt, settings.RUN_LOG_TTL_S, after])
+        reply = await self.pipe.run(_FENCE, run_id.hex, attempt, settings.RUN_LOG_TTL_S, after)
         return tuple(map(Entry, reply[1::2], reply[2::2])) if reply[0] else None
 
     async def read(self, run_id: UUID, after: int, limit: int = 2_000) -> tuple[bytes, ...]:
         """Frames after `after`, at most `limit`, oldest first."""
-        entries: Any = await self.client.xrange(log_key(run_id), min=f"({after}", max="+", count=limit)
-        return tuple(fields[b"f"] for _, fields in entries)
+        return _frames(await self.pipe.call(*_range(run_id, after, limit)))
 
-    async def offer(self, lane: str, run_id: UUID) -> None:
-        """Hint to the runners that a run waits. Losing it costs time only: the sweeper offers again."""
-        await self.client.rpush(lane_key(lane), run_id.hex)
+    async def follow(self, run_id: UUID, feed: str, after: int, limit: int) -> tuple[bytes, ...]:
+        """Register a web process's feed as a reader and read the frames after `after`, in one round trip."""
+        return _frames((await self.pipe.calls(*_registration(run_id, feed), _range(run_id, after, limit)))[-1])
+
+    async def register(self, run_ids: Iterable[UUID], feed: str) -> None:
+        """Have these runs' appends copied to a feed."""
+        await self.pipe.calls(*(command for run_id in run_ids for command in _registration(run_id, feed)))
+
+    async def forget(self, run_id: UUID, feed: str) -> None:
+        """Undo `register`."""
+        await self.pipe.call("SREM", readers_key(run_id), feed)
+
+    async def offer(self, lane: str, run_id: UUID, feed: str) -> None:
+        """Hint to the runners that a run waits, and that this feed reads it. A lost hint costs time only."""
+        await self.pipe.calls(*_registration(run_id, feed), ("RPUSH", lane_key(lane), run_id.hex))
+
+
+def _registration(run_id: UUID, feed: str) -> tuple[tuple[str, str, str | int], ...]:
+    key = readers_key(run_id)
+    return ("SADD", key, feed), ("EXPIRE", key, READERS_TTL_S)
+
+
+def _range(run_id: UUID, after: int, limit: int) -> tuple[str | int, ...]:
+    return "XRANGE", log_key(run_id), f"({after}", "+", "COUNT", limit
+
+
+def _frames(entries: list[tuple[bytes, list[bytes]]]) -> tuple[bytes, ...]:
+    """The frame is an entry's first field."""
+    return tuple(fields[1] for _, fields in entries)
 
 
 def append_now(client: redis.Redis, entry: Append) -> Outcome:
     """The same append from synchronous code, for a run that no runner owns."""
-    reply: Any = client.eval(_APPEND, 0, *_arguments([entry]))
+    reply: Any = client.eval(_APPEND.source, 0, *_arguments([entry]))
     outcome: Outcome = reply[0]
     return outcome

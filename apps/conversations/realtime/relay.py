@@ -16,7 +16,6 @@ from typing import Any
 from uuid import UUID
 
 import redis
-import redis.asyncio
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
@@ -29,14 +28,13 @@ from apps.conversations.eventlog import (
     frame_data,
     frame_seq,
     is_done,
-    readers_key,
 )
 from apps.conversations.services import runs
 from apps.conversations.types import RunFrame
 from apps.core.db import in_db
 from apps.core.ids import new_id
 from apps.core.loops import stop_tasks
-from apps.core.valkey import new_async_valkey
+from apps.core.pipe import Pipe
 
 log = structlog.get_logger(__name__)
 MAX_BUFFERED_BYTES = 256 * 1024
@@ -44,9 +42,9 @@ CATCH_UP = 1_000
 RETRY_S = 0.25
 FEED_TTL_S = 30
 POP_ITEMS = 2_048
+POP_S = 5.0
 WATCH_S = 2.0
 SILENT_WATCHES = 2
-READERS_TTL_S = 3_600
 
 
 class Reader:
@@ -69,7 +67,7 @@ class Reader:
     def __init__(self, relay: Relay, run_id: UUID, after: int) -> None:
         self.run_id, self.seq = run_id, after
         self.ended = False
-        self.gap = True  # the log holds frames that the buffer does not
+        self.gap = False  # the log holds frames that the buffer does not
         self.silent = 0
         self.closed = False
         self._relay = relay
@@ -77,6 +75,12 @@ class Reader:
         self._buffer: deque[bytes] = deque()
         self._bytes = 0
         self._arrived: asyncio.Future[None] | None = None
+
+    def begin(self, frames: tuple[bytes, ...]) -> None:
+        """What the log held when this reader was registered; meanwhile the buffer has taken what came since."""
+        if len(frames) == CATCH_UP:
+            self.lose_place()
+        self._given.extend(frames)
 
     def push(self, frame: bytes) -> None:
         """Called by the relay for each new frame."""
@@ -102,7 +106,7 @@ class Reader:
             self._arrived.set_result(None)
 
     def give(self, frame: bytes) -> None:
-        """A frame that did not come from the log: what Postgres says when the log cannot be read."""
+        """A frame that did not come by the feed: what Postgres says when the log cannot be read."""
         self._given.append(frame)
         self._notice()
 
@@ -163,7 +167,7 @@ class Reader:
         self.gap = False
         try:
             frames = await self._relay.log.read(self.run_id, self.seq, CATCH_UP)
-        except (redis.RedisError, OSError):
+        except redis.RedisError:
             self.gap = True
             return []
         self.gap = self.gap or len(frames) == CATCH_UP
@@ -175,8 +179,11 @@ class Relay:
 
     def __init__(self) -> None:
         self.id = new_id().hex
-        self.valkey = new_async_valkey(max_connections=32)
+        self.feed = feed_key(self.id)
+        self.valkey = Pipe(settings.REDIS_URL)
         self.log = AsyncLog(self.valkey)
+        # A blocking call holds up those behind it, so the feed has a connection of its own.
+        self._popping = Pipe(settings.REDIS_URL, patience_s=POP_S * 2)
         self.readers: dict[str, list[Reader]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._goodbyes: set[asyncio.Task[None]] = set()
@@ -188,21 +195,39 @@ class Relay:
             self._tasks = [asyncio.create_task(self._tail()), asyncio.create_task(self._watch())]
 
     async def stop(self) -> None:
-        await stop_tasks(self._tasks)
+        await stop_tasks([*self._tasks, *self._goodbyes])
         self._tasks = []
-        with contextlib.suppress(redis.RedisError, OSError):
-            await self.valkey.delete(alive_key(self.id), feed_key(self.id))
-        await self.valkey.aclose()
+        with contextlib.suppress(redis.RedisError):
+            await self.valkey.call("DEL", alive_key(self.id), self.feed)
+        await self.valkey.close()
+        await self._popping.close()
 
     async def open(self, run_id: UUID, after: int) -> Reader:
         """Register a reader. While Valkey is away it is fed from Postgres."""
+        reader = self._add(run_id, after)
+        try:
+            reader.begin(await self.log.follow(run_id, self.feed, after, CATCH_UP))
+        except redis.RedisError:
+            reader.lose_place()
+            self._unregistered.add(run_id.hex)
+        return reader
+
+    def expect(self, run_id: UUID) -> Reader:
+        """A reader of a run that is not there yet. Nothing is lost if `offer` follows."""
+        return self._add(run_id, 0)
+
+    async def offer(self, lane: str, reader: Reader) -> None:
+        """Give an expected run, which is there now, to the runners."""
+        try:
+            await self.log.offer(lane, reader.run_id, self.feed)
+        except redis.RedisError as error:
+            log.warning("run.hint_lost", run_id=str(reader.run_id), error=type(error).__name__)
+            self._unregistered.add(reader.run_id.hex)
+
+    def _add(self, run_id: UUID, after: int) -> Reader:
         self.start()
         reader = Reader(self, run_id, after)
         self.readers.setdefault(run_id.hex, []).append(reader)
-        try:
-            await self._register([run_id.hex])
-        except (redis.RedisError, OSError):
-            self._unregistered.add(run_id.hex)
         return reader
 
     def close(self, reader: Reader) -> None:
@@ -218,12 +243,7 @@ class Relay:
             task.add_done_callback(self._goodbyes.discard)
 
     async def _register(self, keys: list[str]) -> None:
-        async with self.valkey.pipeline(transaction=False) as pipe:
-            for key in keys:
-                readers = readers_key(UUID(hex=key))
-                pipe.sadd(readers, feed_key(self.id))
-                pipe.expire(readers, READERS_TTL_S)
-            await pipe.execute()
+        await self.log.register((UUID(hex=key) for key in keys), self.feed)
 
     async def _register_again(self) -> None:
         """Readers that the runners may not know of."""
@@ -237,9 +257,9 @@ class Relay:
                 reader.lose_place()
 
     async def _unregister(self, key: str) -> None:
-        with contextlib.suppress(redis.RedisError, OSError):
+        with contextlib.suppress(redis.RedisError):
             if key not in self.readers:
-                await self.valkey.srem(readers_key(UUID(hex=key)), feed_key(self.id))
+                await self.log.forget(UUID(hex=key), self.feed)
             if key in self.readers:
                 # Somebody came meanwhile, whose registration this may have undone.
                 self._unregistered.add(key)
@@ -252,14 +272,14 @@ class Relay:
                 await self._make_feed()
                 while True:
                     await self._read_feed()
-            except (redis.RedisError, OSError) as error:
+            except redis.RedisError as error:
                 if not self._away:
                     log.warning("relay.away", error=type(error).__name__)
                 self._away = True
                 await asyncio.sleep(0.2)
 
     async def _make_feed(self) -> None:
-        await self.valkey.set(alive_key(self.id), 1, ex=FEED_TTL_S)
+        await self.valkey.call("SET", alive_key(self.id), 1, "EX", FEED_TTL_S)
         if self.readers:
             await self._register(list(self.readers))
         self._away = False
@@ -268,7 +288,7 @@ class Relay:
 
     async def _read_feed(self) -> None:
         """One blocking pop brings what every run said since the last: run id, frame, run id, frame, ..."""
-        reply: Any = await self.valkey.blmpop(5.0, 1, feed_key(self.id), direction="LEFT", count=POP_ITEMS)
+        reply: Any = await self._popping.call("BLMPOP", POP_S, 1, self.feed, "LEFT", "COUNT", POP_ITEMS)
         if reply is None:
             return
         items = reply[1]
@@ -283,8 +303,8 @@ class Relay:
         """Keep the feed alive, and ask Postgres about runs that say nothing."""
         while True:
             await asyncio.sleep(WATCH_S)
-            with contextlib.suppress(redis.RedisError, OSError):
-                if not await self.valkey.expire(alive_key(self.id), FEED_TTL_S):
+            with contextlib.suppress(redis.RedisError):
+                if not await self.valkey.call("EXPIRE", alive_key(self.id), FEED_TTL_S):
                     await self._make_feed()
                 await self._register_again()
             for reader in self._all():

@@ -134,7 +134,7 @@ class Execution:
             return True
         try:
             entries = await self.log.fence(run.id, run.attempt, saved.seq)
-        except (redis.RedisError, OSError):
+        except redis.RedisError:
             # The first append sets the fence. Until then what the log had beyond the checkpoint is out of reach.
             entries = ()
         if entries is None:

@@ -106,7 +106,7 @@ class Flusher:
             return
         try:
             outcomes = iter(await self.log.append([entry for _, entries in batches for entry in entries]))
-        except (redis.RedisError, OSError) as error:
+        except redis.RedisError as error:
             self._lost_everything(batches, error)
             return
         if not self._connected:

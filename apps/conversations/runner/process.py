@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 import redis
-import redis.asyncio
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
@@ -25,6 +24,7 @@ from apps.conversations.services.handoff import CANCEL_CHANNEL
 from apps.conversations.types import ClaimedRun, Lane
 from apps.core.db import in_db
 from apps.core.loops import stop_tasks
+from apps.core.pipe import Pipe
 from apps.core.valkey import new_async_valkey
 from inference.client import ReplicaPool
 
@@ -32,6 +32,7 @@ log = structlog.get_logger(__name__)
 CLAIM_BATCH = 32
 SWEEP_S = 0.4
 FORGET_S = 600.0
+OFFERS_S = 1.0
 AWAY = (redis.RedisError, OSError, OperationalError, InterfaceError)
 """A service that is away: every loop survives it and tries again."""
 
@@ -40,8 +41,11 @@ class RunnerProcess:
     """Executes runs until it is told to stop, then drains and hands the rest over."""
 
     def __init__(self) -> None:
-        self.valkey = new_async_valkey(max_connections=16)
+        self.valkey = Pipe(settings.REDIS_URL)
         self.log = AsyncLog(self.valkey)
+        # Blocking calls and the subscription hold up whatever is behind them, so they have their own connections.
+        self.offers = Pipe(settings.REDIS_URL, patience_s=OFFERS_S * 5)
+        self.cancels = new_async_valkey(max_connections=1)
         self.pool = ReplicaPool(settings.REDIS_URL, replica_urls=settings.REPLICA_URLS)
         self.flusher = Flusher(self.log)
         self.executions: dict[UUID, Execution] = {}
@@ -78,7 +82,9 @@ class RunnerProcess:
         await stop_tasks(loops)
         await in_db(runs.release_runner, self.id)
         await self.pool.stop()
-        await self.valkey.aclose()
+        await self.valkey.close()
+        await self.offers.close()
+        await self.cancels.aclose()
         log.info("runner.stopped", left=len(self.executions))
 
     def _loop_ended(self, task: asyncio.Task[None]) -> None:
@@ -124,9 +130,8 @@ class RunnerProcess:
             if self.room <= 0:
                 await asyncio.sleep(0.05)
                 continue
-            popped: Any = await self.valkey.blmpop(
-                1.0, len(keys), *keys, direction="LEFT", count=min(CLAIM_BATCH, self.room)
-            )
+            most = min(CLAIM_BATCH, self.room)
+            popped: Any = await self.offers.call("BLMPOP", OFFERS_S, len(keys), *keys, "LEFT", "COUNT", most)
             if popped:
                 # Shielded: what is claimed when the process is told to stop is started, and then drained.
                 claim = self._background(self._claim([UUID(hex=raw.decode()) for raw in popped[1]]), "claim")
@@ -205,7 +210,7 @@ class RunnerProcess:
             execution.cancel()
 
     async def _listen_for_cancels(self) -> None:
-        async with self.valkey.pubsub() as channel:
+        async with self.cancels.pubsub() as channel:
             await channel.subscribe(CANCEL_CHANNEL)
             async for message in channel.listen():
                 if message["type"] == "message":

@@ -86,39 +86,62 @@ def resolve_model(requested: str) -> ModelInfo:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many runs of a model may be active at once: `places` in all, those in `slots` at work."""
+
+    model: ModelInfo
+    slots: int
+    places: int
+
+
 def admit(actor: Actor, requested: str) -> ModelInfo:
     """Accept a run of `requested` for now, or say why not and how long to wait.
 
     Raises ModelNotFound, NoReplica, Overloaded or RateLimited. A model that is still loading accepts a short line.
     """
+    model = choose_model(requested)
+    with connection.cursor() as cursor:
+        cursor.execute(_ACTIVE, [model.id, actor.user_id])
+        waiting, own = cursor.fetchone()
+    check_room(room_of(model), waiting=waiting, own=own)
+    return model
+
+
+def choose_model(requested: str) -> ModelInfo:
+    """The model a run would use. Raises ModelNotFound or NoReplica."""
     model = resolve_model(requested)
     if model.state is ModelState.UNAVAILABLE:
         raise NoReplica(
             f"{model.name} is not running. An operator can see why in the console; you can choose another model.",
             retry_after_s=_WAIT_FOR_MODEL_S,
         )
-    with connection.cursor() as cursor:
-        cursor.execute(_ACTIVE, [model.id, actor.user_id])
-        line, own = cursor.fetchone()
+    return model
+
+
+def room_of(model: ModelInfo) -> Room:
+    try:
+        slots = max(1, _capacity(model.id).slots)
+    except redis.RedisError:
+        slots = 1
+    return Room(model, slots, slots * (1 + settings.RUN_QUEUE_PER_SLOT))
+
+
+def check_room(room: Room, *, waiting: int, own: int) -> None:
+    """Whether one more fits beside `waiting` active runs of the model and `own` ones of the user.
+
+    Raises Overloaded or RateLimited.
+    """
     if own >= settings.RUNS_PER_USER:
         raise RateLimited(
             f"You have {own} answers in progress, which is the limit. Wait for one to end or stop one.",
             retry_after_s=_mean_run_s(),
         )
-    _refuse_a_full_line(model, line)
-    return model
-
-
-def _refuse_a_full_line(model: ModelInfo, active: int) -> None:
-    try:
-        slots = max(1, _capacity(model.id).slots)
-    except redis.RedisError:
-        slots = 1
-    room = slots * (1 + settings.RUN_QUEUE_PER_SLOT)
-    if active >= room:
-        wait = max(1.0, (active - slots + 1) * _mean_run_s() / slots / 2)
+    if waiting >= room.places:
+        wait = max(1.0, (waiting - room.slots + 1) * _mean_run_s() / room.slots / 2)
         raise Overloaded(
-            f"All {slots} places of {model.name} are taken and {active - slots} requests wait. Try again later.",
+            f"All {room.slots} places of {room.model.name} are taken and {waiting - room.slots} requests wait. "
+            "Try again later.",
             retry_after_s=round(wait, 1),
             reason="queue_full",
         )

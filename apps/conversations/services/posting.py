@@ -1,4 +1,4 @@
-"""Start runs: a question with its answer, another answer, or an API call. Each is one transaction.
+"""Start runs of conversations: a question with its answer, or another answer. Each is one transaction.
 
 A retry (the same `Idempotency-Key`, or the same client id in a conversation) returns the first result; the key
 with another body is refused. The conversation row is the lock, so sequence numbers have no gaps.
@@ -6,19 +6,16 @@ with another body is refused. The conversation row is the lock, so sequence numb
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import orjson
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
-from psycopg.types.json import Jsonb
 
 from apps.accounts.public import check_rate
 from apps.accounts.types import Actor
@@ -28,41 +25,14 @@ from apps.conversations.selectors import message_views, new_message_views, run_v
 from apps.conversations.services.admission import admit
 from apps.conversations.services.conversations import announce
 from apps.conversations.services.handoff import offer
-from apps.conversations.types import ACTIVE, ChatMessage, Lane, RunParams, RunState, StartedRun
+from apps.conversations.services.idempotency import MISMATCH, digest_of, earlier_run
+from apps.conversations.types import ACTIVE, RunParams, RunState, queued_at
 from apps.core.errors import AppError, Conflict, IdempotencyMismatch, Invalid, NotFound, TooLarge
 from apps.core.ids import new_id
 from apps.core.notify import notify_user
 from apps.files.public import summarize_files
 
 TITLE_CHARS = 60
-KEY_LIFE = timedelta(hours=24)
-_MISMATCH = "This key or client id was used for another request. Send a new one."
-# An API call's three rows in one statement and one round trip: this is the hot path of integrations. The run goes
-# first, so that a key that is taken writes nothing.
-_START_API_RUN = """
-    WITH run AS (
-        INSERT INTO conversations_run (
-            id, organization_id, user_id, conversation_id, answer_id, state, transitions, lane, tier, priority,
-            deadline_at, idempotency_key, request_digest, request_id, model_requested, model, params, prompt, attempt,
-            partial_text, token_ids, prompt_token_ids, seq, replica, finish_reason, prompt_tokens, cached_tokens,
-            completion_tokens, reconstructed, created_at)
-        VALUES (
-            %(run)s, %(organization)s, %(user)s, %(conversation)s, %(answer)s, 'queued', %(transitions)s,
-            'interactive', %(tier)s, 0, %(deadline)s, %(key)s, %(digest)s, %(request_id)s, %(requested)s, %(model)s,
-            %(params)s, %(prompt)s, 0, '', '{}', '{}', 0, '', '', 0, 0, 0, '[]', %(now)s)
-        ON CONFLICT (user_id, idempotency_key) DO NOTHING
-        RETURNING id
-    ), conversation AS (
-        INSERT INTO conversations_conversation (
-            id, organization_id, owner_id, origin, title, title_by, last_seq, head_message_id, created_at, updated_at)
-        SELECT %(conversation)s, %(organization)s, %(user)s, 'api', '', '', 1, %(answer)s, %(now)s, %(now)s FROM run
-    )
-    INSERT INTO conversations_message (
-        id, conversation_id, organization_id, seq, role, status, text, run_id, model, file_ids, citations, created_at)
-    SELECT %(answer)s, %(conversation)s, %(organization)s, 1, 'assistant', 'queued', '', %(run)s, '', '{}', '[]',
-        %(now)s FROM run
-    RETURNING id
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +62,10 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
         raise Invalid(
             f"A message can have {settings.FILES_PER_MESSAGE} files.", fields={"file_ids": ["Too many files."]}
         )
-    digest = _digest("message", asdict(question))
+    digest = digest_of("message", asdict(question))
 
     def replay() -> Run | None:
-        return _replay(actor, key, digest, client=(question.conversation_id, question.client_id))
+        return earlier_run(actor, key, digest, client=(question.conversation_id, question.client_id))
 
     try:
         check_rate(actor, "run")
@@ -129,18 +99,18 @@ def regenerate(
     actor: Actor, *, conversation_id: UUID, answer_id: UUID, client_id: UUID, model: str, request_id: str = ""
 ) -> Posted:
     """Another answer to the same question, as a sibling of `answer_id`."""
-    digest = _digest("regenerate", {"conversation": conversation_id, "answer": answer_id, "model": model})
+    digest = digest_of("regenerate", {"conversation": conversation_id, "answer": answer_id, "model": model})
     key = f"regenerate:{client_id}"
     try:
         check_rate(actor, "run")
         chosen = admit(actor, model)
     except AppError:
-        if earlier := _replay(actor, key, digest):
+        if earlier := earlier_run(actor, key, digest):
             return Posted(_posted_view(earlier), created=False)
         raise
     with _refusing_a_taken_key(), transaction.atomic():
         conversation = access_conversation(actor, conversation_id, lock=True)
-        if replay := _replay(actor, key, digest):
+        if replay := earlier_run(actor, key, digest):
             return Posted(_posted_view(replay), created=False)
         old = access_message(actor, conversation, answer_id)
         if old.role != "assistant" or old.parent_id is None:
@@ -156,63 +126,6 @@ def regenerate(
     return Posted(_posted_view(run, [answer]), created=True)
 
 
-def start_api_run(
-    actor: Actor,
-    *,
-    model: str,
-    messages: Sequence[ChatMessage],
-    params: RunParams,
-    idempotency_key: str | None = None,
-    request_id: str = "",
-) -> StartedRun:
-    """A run whose prompt the caller brings. Its answer lives in a conversation of its own that lists do not show."""
-    prompt = [asdict(message) for message in messages]
-    if sum(len(message.content) for message in messages) > settings.MESSAGE_MAX_CHARS * 5:
-        raise TooLarge("The messages are longer than one million characters in all.")
-    digest = _digest("api", {"model": model, "messages": prompt, "params": asdict(params)})
-    if idempotency_key and (replay := _replay(actor, idempotency_key, digest)):
-        return StartedRun(replay.id, replay.conversation_id, replay.answer_id, created=False)
-    allowance = check_rate(actor, "run")
-    chosen = admit(actor, model)
-    run_id, conversation_id, answer_id = new_id(), new_id(), new_id()
-    now = timezone.now()
-    values: dict[str, Any] = {
-        "run": run_id,
-        "conversation": conversation_id,
-        "answer": answer_id,
-        "organization": actor.organization_id,
-        "user": actor.user_id,
-        "now": now,
-        "deadline": now + timedelta(seconds=settings.RUN_DEADLINE_S),
-        "transitions": Jsonb([_queued(now)]),
-        "tier": actor.tier.value,
-        "key": idempotency_key,
-        "digest": digest,
-        "request_id": request_id,
-        "requested": model,
-        "model": chosen.id,
-        "params": Jsonb(asdict(params)),
-        "prompt": Jsonb(prompt),
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_START_API_RUN, values)
-        created = cursor.fetchone() is not None
-    if not created:
-        replay = _replay(actor, idempotency_key, digest)
-        assert replay is not None
-        return StartedRun(replay.id, replay.conversation_id, replay.answer_id, created=False)
-    offer(Lane.INTERACTIVE, run_id)
-    return StartedRun(run_id, conversation_id, answer_id, allowance=allowance)
-
-
-def _queued(now: datetime) -> dict[str, Any]:
-    return {"state": RunState.QUEUED.value, "at": now.isoformat(), "attempt": 0, "by": "web"}
-
-
-def _digest(kind: str, body: Any) -> str:
-    return hashlib.sha256(orjson.dumps([kind, body], option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
 def _check_text(text: str, has_files: bool) -> None:
     if len(text) > settings.MESSAGE_MAX_CHARS:
         raise TooLarge(
@@ -225,25 +138,6 @@ def _check_text(text: str, has_files: bool) -> None:
         raise Invalid("The text has a NUL character.", fields={"text": ["NUL characters are not allowed."]})
 
 
-def _replay(actor: Actor, key: str | None, digest: str, client: tuple[UUID, UUID] | None = None) -> Run | None:
-    """The run of an earlier request with this key or client id. Raises IdempotencyMismatch for another body."""
-    run = None
-    if key:
-        run = Run.objects.filter(user_id=actor.user_id, idempotency_key=key).first()
-        if run is not None and run.created_at < timezone.now() - KEY_LIFE:
-            Run.objects.filter(id=run.id).update(idempotency_key=None)
-            run = None
-    if run is None and client:
-        asked = Message.objects.filter(
-            conversation_id=client[0], client_id=client[1], organization_id=actor.organization_id
-        ).first()
-        if asked is not None and asked.run_id is not None:
-            run = Run.objects.filter(id=asked.run_id, user_id=actor.user_id).first()
-    if run is not None and run.request_digest != digest:
-        raise IdempotencyMismatch(_MISMATCH)
-    return run
-
-
 @contextmanager
 def _refusing_a_taken_key() -> Iterator[None]:
     """The same key used at the same moment in another conversation, which our lock does not cover."""
@@ -252,7 +146,7 @@ def _refusing_a_taken_key() -> Iterator[None]:
     except IntegrityError as error:
         if "run_idempotency" not in str(error):
             raise
-        raise IdempotencyMismatch(_MISMATCH) from error
+        raise IdempotencyMismatch(MISMATCH) from error
 
 
 def _check_parent(actor: Actor, conversation: Conversation, parent_id: UUID | None, *, role: str) -> None:
@@ -300,7 +194,7 @@ def _run(
         conversation_id=conversation.id,
         question_id=question_id,
         answer_id=answer.id,
-        transitions=[_queued(now)],
+        transitions=[queued_at(now)],
         tier=actor.tier,
         deadline_at=now + timedelta(seconds=settings.RUN_DEADLINE_S),
         idempotency_key=key,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import orjson
 import redis
 from django.db import connection, transaction
 from django.utils import timezone
@@ -37,6 +38,7 @@ from apps.conversations.types import (
     RunState,
     Turn,
 )
+from apps.core.db import prepared
 from apps.core.ids import new_id
 from apps.core.notify import notify_user
 from apps.core.valkey import valkey
@@ -57,6 +59,11 @@ _FIND = f"""
         OR (state = 'running' AND owner_id = %(runner)s AND NOT id = ANY(%(mine)s))
     ORDER BY created_at LIMIT %(limit)s
 """  # noqa: S608 - constants
+_CLAIMED = (
+    "id", "organization_id", "user_id", "conversation_id", "question_id", "answer_id", "attempt", "model", "tier",
+    "lane", "priority", "params", "prompt", "partial_text", "token_ids", "prompt_token_ids", "completion_tokens",
+    "seq", "replica", "cancel_requested_at",
+)  # fmt: skip
 _CLAIM = f"""
     UPDATE conversations_run SET
         state = 'running', owner_id = %(owner)s, attempt = attempt + 1,
@@ -64,7 +71,7 @@ _CLAIM = f"""
         transitions = transitions || jsonb_build_object(
             'state', 'running', 'at', now(), 'attempt', attempt + 1, 'by', %(by)s::text)
     WHERE id = ANY(%(ids)s) AND ({_OWNERLESS} OR (state = 'running' AND owner_id = %(owner)s))
-    RETURNING *
+    RETURNING {", ".join(_CLAIMED)}
 """  # noqa: S608 - constants
 
 
@@ -75,18 +82,19 @@ _MESSAGE_COLUMNS = (
 _FINISH = f"""
     WITH run AS (
         UPDATE conversations_run SET
-            state = %(state)s, finished_at = now(), finish_reason = %(reason)s, seq = %(seq)s, error = %(error)s,
+            state = %(state)s::text, finished_at = now(), finish_reason = %(reason)s, seq = %(seq)s, error = %(error)s,
             partial_text = '', token_ids = '{{}}', prompt_token_ids = '{{}}', reconstructed = %(reconstructed)s,
-            model = COALESCE(NULLIF(%(model)s, ''), model), replica = COALESCE(NULLIF(%(replica)s, ''), replica),
+            model = COALESCE(NULLIF(%(model)s::text, ''), model),
+            replica = COALESCE(NULLIF(%(replica)s::text, ''), replica),
             prompt_tokens = %(prompt_tokens)s, cached_tokens = %(cached_tokens)s,
             completion_tokens = %(completion_tokens)s, ttft_ms = %(ttft_ms)s,
             transitions = transitions || jsonb_build_object(
                 'state', %(state)s::text, 'at', now(), 'attempt', %(attempt)s::int, 'by', %(by)s::text)
-        WHERE id = %(id)s AND attempt = %(attempt)s AND state IN ('queued', 'running', 'waiting_approval')
+        WHERE id = %(id)s AND attempt = %(attempt)s::int AND state IN ('queued', 'running', 'waiting_approval')
         RETURNING *
     ), message AS (
         UPDATE conversations_message m SET
-            text = %(text)s, status = %(state)s, model = run.model, citations = %(citations)s, error = %(error)s,
+            text = %(text)s, status = %(state)s::text, model = run.model, citations = %(citations)s, error = %(error)s,
             finished_at = now()
         FROM run WHERE m.conversation_id = run.conversation_id AND m.id = run.answer_id
         RETURNING m.*
@@ -96,6 +104,17 @@ _FINISH = f"""
     SELECT run.user_id, run.question_id, {", ".join(f"message.{name}" for name in _MESSAGE_COLUMNS)}
     FROM run, message
 """  # noqa: S608 - constants
+
+
+_CHECKPOINT = """
+    UPDATE conversations_run r SET
+        partial_text = v.text, token_ids = v.ids::int[], prompt_token_ids = v.prompt_ids::int[],
+        seq = v.seq, completion_tokens = v.tokens
+    FROM unnest(%s::uuid[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[], %s::int[])
+        AS v(id, attempt, seq, text, ids, prompt_ids, tokens)
+    WHERE r.id = v.id AND r.attempt = v.attempt AND r.state = 'running'
+    RETURNING r.id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,34 +193,25 @@ def claim_runs(runner_id: UUID, run_ids: Sequence[UUID]) -> tuple[ClaimedRun, ..
     """Take the runs that are free, each under a new attempt. Do not name runs that this runner executes."""
     if not run_ids:
         return ()
-    rows = Run.objects.raw(_CLAIM, {"owner": runner_id, "by": str(runner_id), "ids": list(run_ids)})
-    return tuple(_claimed(run) for run in rows)
+    rows = prepared(_CLAIM, {"owner": runner_id, "by": str(runner_id), "ids": list(run_ids)})
+    return tuple(_claimed(dict(zip(_CLAIMED, row, strict=True))) for row in rows)
 
 
-def _claimed(run: Run) -> ClaimedRun:
+def _claimed(row: dict[str, Any]) -> ClaimedRun:
+    params, prompt = orjson.loads(row["params"]), orjson.loads(row["prompt"] or "null")
     return ClaimedRun(
-        id=run.id,
-        organization_id=run.organization_id,
-        user_id=run.user_id,
-        conversation_id=run.conversation_id,
-        question_id=run.question_id,
-        answer_id=run.answer_id,
-        attempt=run.attempt,
-        model=run.model,
-        tier=run.tier,
-        lane=run.lane,
-        priority=run.priority,
-        params=RunParams(**{**run.params, "stop": tuple(run.params.get("stop", ()))}),
-        prompt=tuple(ChatMessage(**message) for message in run.prompt or ()),
+        **{name: row[name] for name in _CLAIMED[:11]},
+        params=RunParams(**{**params, "stop": tuple(params.get("stop", ()))}),
+        prompt=tuple(ChatMessage(**message) for message in prompt or ()),
         checkpoint=Checkpoint(
-            text=run.partial_text,
-            token_ids=tuple(run.token_ids),
-            prompt_token_ids=tuple(run.prompt_token_ids),
-            completion_tokens=run.completion_tokens,
-            seq=run.seq,
-            replica=run.replica,
+            text=row["partial_text"],
+            token_ids=tuple(row["token_ids"]),
+            prompt_token_ids=tuple(row["prompt_token_ids"]),
+            completion_tokens=row["completion_tokens"],
+            seq=row["seq"],
+            replica=row["replica"],
         ),
-        cancel_requested=run.cancel_requested_at is not None,
+        cancel_requested=row["cancel_requested_at"] is not None,
     )
 
 
@@ -231,20 +241,7 @@ def checkpoint_runs(items: Sequence[Progress]) -> frozenset[UUID]:
         [_array(item.prompt_token_ids) for item in items],
         [item.completion_tokens for item in items],
     )
-    with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            UPDATE conversations_run r SET
-                partial_text = v.text, token_ids = v.ids::int[], prompt_token_ids = v.prompt_ids::int[],
-                seq = v.seq, completion_tokens = v.tokens
-            FROM unnest(%s::uuid[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[], %s::int[])
-                AS v(id, attempt, seq, text, ids, prompt_ids, tokens)
-            WHERE r.id = v.id AND r.attempt = v.attempt AND r.state = 'running'
-            RETURNING r.id
-            """,
-            columns,
-        )
-        return frozenset(row[0] for row in cursor.fetchall())
+    return frozenset(row[0] for row in prepared(_CHECKPOINT, columns))
 
 
 def _array(values: Sequence[int]) -> str:
@@ -272,11 +269,10 @@ def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> Vie
         "citations": Jsonb(list(result.citations)),
         "entry_id": new_id(),
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_FINISH, values)
-        row = cursor.fetchone()
-    if row is None:
+    rows = prepared(_FINISH, values)
+    if not rows:
         return None
+    (row,) = rows
     message = dict(zip(_MESSAGE_COLUMNS, row[2:], strict=True))
     if row[1] is not None:
         notify_user(row[0], {"type": "run", "run": {"id": run_id, "state": result.state, **_ids(message)}})
