@@ -69,6 +69,8 @@ class Message(models.Model):
     model = models.CharField(max_length=200, default="")
     file_ids = ArrayField(models.UUIDField(), default=list)
     citations = models.JSONField(default=list)
+    # What a reader of the run was told besides the text, in order: lost replicas, incomplete searches.
+    notices = models.JSONField(default=list, db_default=[])
     error = models.JSONField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)

@@ -6,7 +6,7 @@ so that prefix caches work; sources stand beside the question they belong to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,6 +119,16 @@ def _clip(text: str, tokens: int) -> str:
         return text
     half = max(1, int(tokens * CHARS_PER_TOKEN / 2 * len(text) / len(text.encode())))
     return f"{text[:half]}\n[... left out ...]\n{text[-half:]}"
+
+
+def search_notices(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a `passages` event tells that is worth keeping beside the answer."""
+    notices: list[dict[str, Any]] = []
+    if event["mode"] == "keyword":
+        notices.append({"kind": "keyword_only"})
+    if event["unready"]:
+        notices.append({"kind": "unready", "files": event["unready"]})
+    return notices
 
 
 def passages_event(found: SearchResult) -> dict[str, Any]:

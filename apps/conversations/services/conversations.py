@@ -126,6 +126,7 @@ def branch_conversation(actor: Actor, *, id: UUID, message_id: UUID) -> View:
             model=message.model,
             file_ids=message.file_ids,
             citations=message.citations,
+            notices=message.notices,
             finished_at=message.finished_at,
         )
         parent = copy.id

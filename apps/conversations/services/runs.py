@@ -86,8 +86,8 @@ _FINISH = f"""
         RETURNING *
     ), message AS (
         UPDATE conversations_message m SET
-            text = %(text)s, status = %(state)s, model = run.model, citations = %(citations)s, error = %(error)s,
-            finished_at = now()
+            text = %(text)s, status = %(state)s, model = run.model, citations = %(citations)s, notices = %(notices)s,
+            error = %(error)s, finished_at = now()
         FROM run WHERE m.conversation_id = run.conversation_id AND m.id = run.answer_id
         RETURNING m.*
     ), entry AS (
@@ -270,6 +270,7 @@ def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> Vie
         "ttft_ms": result.ttft_ms,
         "text": result.text,
         "citations": Jsonb(list(result.citations)),
+        "notices": Jsonb(list(result.notices)),
         "entry_id": new_id(),
     }
     with connection.cursor() as cursor:
@@ -290,7 +291,13 @@ def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> Vie
             "completion_tokens": result.completion_tokens,
         },
         # JSON columns come back as text from a plain cursor, so these are told from what was written.
-        "message": {**message, "citations": list(result.citations), "error": result.error, "files": []},
+        "message": {
+            **message,
+            "citations": list(result.citations),
+            "notices": list(result.notices),
+            "error": result.error,
+            "files": [],
+        },
         "error": result.error,
     }
 

@@ -3,13 +3,10 @@ import { memo, useCallback } from 'react'
 import { CopyButton, Markdown } from '@/shared/markdown'
 import { Button, IconButton, Menu, Notice } from '@/shared/ui'
 import { IconBranch, IconError, IconInfo, IconMore, IconRetry } from '@/shared/ui/icons'
-import type { Citation, Message, RunError } from '@/shared/api'
-import type { RunNotice } from '@/stream'
-import { useStore } from '@/shared/hooks'
+import type { Citation, Message, RunError, RunNotice } from '@/shared/api'
 import { BranchSwitcher } from './BranchSwitcher'
 import styles from './Message.module.css'
 import { RunStatus } from './RunStatus'
-import { endedNotices } from './service'
 import { isFinal } from './thread'
 import { useLiveRun } from './useLiveRun'
 
@@ -34,8 +31,8 @@ export const AssistantMessage = memo(function AssistantMessage(props: AssistantM
   const text = running ? view?.text || message.text : message.text
   const citations = running ? (view?.citations ?? message.citations) : message.citations
   const cite = useCallback((citation: Citation) => onCite(citation, citations), [onCite, citations])
-  const ended = useStore(endedNotices, (all) => all.get(message.id))
-  const notices = view?.notices ?? ended
+  // A runner of the version before ends its answers without any while it is being replaced.
+  const notices = view?.notices ?? message.notices ?? []
   const over = !running || view?.ended === true
   const error = message.error ?? (view?.ended ? view.error : null)
   return (
@@ -48,7 +45,7 @@ export const AssistantMessage = memo(function AssistantMessage(props: AssistantM
       {!over && <RunStatus message={message} live={live} started={text !== ''} />}
       {over && <Outcome {...props} error={error} text={text} />}
       {over && <Sources citations={citations} onCite={cite} />}
-      {notices && <Notices notices={notices} />}
+      <Notices notices={notices} />
       {over ? <Footer {...props} text={text} /> : <OtherVersions {...props} />}
     </article>
   )
