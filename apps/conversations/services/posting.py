@@ -126,11 +126,18 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
 
 
 def regenerate(
-    actor: Actor, *, conversation_id: UUID, answer_id: UUID, client_id: UUID, model: str, request_id: str = ""
+    actor: Actor,
+    *,
+    conversation_id: UUID,
+    answer_id: UUID,
+    client_id: UUID,
+    model: str,
+    key: str | None = None,
+    request_id: str = "",
 ) -> Posted:
-    """Another answer to the same question, as a sibling of `answer_id`."""
+    """Another answer to the same question, as a sibling of `answer_id`. Without a key the client id is one."""
     digest = _digest("regenerate", {"conversation": conversation_id, "answer": answer_id, "model": model})
-    key = f"regenerate:{client_id}"
+    key = key or f"regenerate:{client_id}"
     try:
         check_rate(actor, "run")
         chosen = admit(actor, model)
