@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from django.utils import timezone
 
-from apps.conversations.models import Conversation, Run
+from apps.conversations.models import Conversation, Message, Run
 from inference.protocol import ReplicaState
 from tests.factories.accounts import make_actor, make_colleague
 from tests.factories.conversations import (
@@ -100,6 +100,29 @@ def test_what_was_accepted_is_not_refused_when_asked_again(me: Person, path: str
     assert shown(me.post(path, body), 200) == first
     serve_model(state=ReplicaState.GONE)
     assert shown(me.post(path, body), 200) == first
+
+
+@pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize("key", ["k-1", ""])
+def test_a_retry_after_its_conversation_was_deleted_finds_nothing(
+    me: Person, path: str, key: str, refused: bool, settings: Any
+) -> None:
+    headers = {"idempotency_key": key} if key else {}
+    body, once_more = question(), {"client_id": str(uuid4())}
+    first = shown(me.post(path, body, **headers), 201)
+    finish(UUID(first["run"]["id"]))
+    again = f"{path}/{first['answer']['id']}/regenerate"
+    second = shown(me.post(again, once_more), 201)
+    me.delete(path.removesuffix("/messages"))
+    before = (Message.objects.count(), Run.objects.count())
+    if refused:
+        settings.RUNS_PER_USER = 0
+    assert shown(me.post(path, body, **headers), 404)["code"] == "not_found"
+    assert shown(me.post(again, once_more), 404)["code"] == "not_found"
+    assert (Message.objects.count(), Run.objects.count()) == before
+    me.post(path.removesuffix("/messages") + "/restore")
+    assert shown(me.post(path, body, **headers))["run"]["id"] == first["run"]["id"]
+    assert shown(me.post(again, once_more))["run"]["id"] == second["run"]["id"]
 
 
 def test_regenerating_is_retried_safely_too(me: Person) -> None:

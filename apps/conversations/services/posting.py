@@ -101,8 +101,9 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
         check_rate(actor, "run")
         model = admit(actor, question.model)
     except AppError:
-        # What was accepted once is not refused when its client asks again.
+        # What was accepted once is not refused when its client asks again, unless it was deleted meanwhile.
         if earlier := replay():
+            access_conversation(actor, question.conversation_id)
             return Posted(_posted_view(earlier), created=False)
         raise
     with _refusing_a_taken_key(), transaction.atomic():
@@ -143,6 +144,7 @@ def regenerate(
         chosen = admit(actor, model)
     except AppError:
         if earlier := _replay(actor, key, digest):
+            access_conversation(actor, conversation_id)
             return Posted(_posted_view(earlier), created=False)
         raise
     with _refusing_a_taken_key(), transaction.atomic():
