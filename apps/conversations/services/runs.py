@@ -72,6 +72,11 @@ _MESSAGE_COLUMNS = (
     "id", "conversation_id", "parent_id", "seq", "role", "text", "status", "run_id", "model", "created_at",
     "finished_at",
 )  # fmt: skip
+_RUN_COLUMNS = (
+    "id", "user_id", "conversation_id", "question_id", "answer_id", "state", "model_requested", "model", "replica",
+    "attempt", "ttft_ms", "prompt_tokens", "cached_tokens", "completion_tokens", "created_at", "started_at",
+    "finished_at",
+)  # fmt: skip
 _FINISH = f"""
     WITH run AS (
         UPDATE conversations_run SET
@@ -93,7 +98,7 @@ _FINISH = f"""
     ), entry AS (
         {USAGE_OF_RUN}
     )
-    SELECT run.user_id, run.question_id, {", ".join(f"message.{name}" for name in _MESSAGE_COLUMNS)}
+    SELECT {", ".join([f"run.{name}" for name in _RUN_COLUMNS] + [f"message.{name}" for name in _MESSAGE_COLUMNS])}
     FROM run, message
 """  # noqa: S608 - constants
 
@@ -278,9 +283,11 @@ def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> Vie
         row = cursor.fetchone()
     if row is None:
         return None
-    message = dict(zip(_MESSAGE_COLUMNS, row[2:], strict=True))
-    if row[1] is not None:
-        notify_user(row[0], {"type": "run", "run": {"id": run_id, "state": result.state, **_ids(message)}})
+    message = dict(zip(_MESSAGE_COLUMNS, row[len(_RUN_COLUMNS) :], strict=True))
+    # From the same statement: a read after it could fail, and the end would never be told.
+    run = Run(**dict(zip(_RUN_COLUMNS, row[: len(_RUN_COLUMNS)], strict=True)), error=result.error)
+    if run.question_id is not None:
+        notify_user(run.user_id, {"type": "run", "run": run_view(run)})
     return {
         "type": "done",
         "state": result.state,
@@ -300,10 +307,6 @@ def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> Vie
         },
         "error": result.error,
     }
-
-
-def _ids(message: View) -> View:
-    return {"conversation_id": message["conversation_id"], "answer_id": message["id"]}
 
 
 def done_event(run: Run) -> View:
