@@ -110,7 +110,9 @@ class RunSerializer(serializers.Serializer[Any]):
     model_requested = serializers.CharField()
     model = serializers.CharField()
     replica = serializers.CharField()
-    queue_position = serializers.IntegerField(allow_null=True)
+    queue_position = serializers.IntegerField(
+        allow_null=True, help_text="1 is next. Only of a waiting run that is read by its id; null elsewhere."
+    )
     estimated_wait_s = serializers.FloatField(allow_null=True)
     attempt = serializers.IntegerField()
     ttft_ms = serializers.IntegerField(allow_null=True, help_text="Time to first token, from the claim, in ms.")

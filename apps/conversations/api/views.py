@@ -16,7 +16,7 @@ from apps.conversations import selectors
 from apps.conversations.access import access_run
 from apps.conversations.api import serializers as shapes
 from apps.conversations.services import conversations, posting, runs
-from apps.conversations.services.admission import known_models
+from apps.conversations.services.admission import known_models, place_in_line
 from apps.core.errors import Invalid
 from inference.client import AUTO
 
@@ -178,7 +178,8 @@ class RegenerateView(APIView):
 class RunView(APIView):
     @extend_schema(summary="Read a run", responses=shapes.RunSerializer)
     def get(self, request: Request, run_id: UUID) -> Response:
-        return Response(selectors.run_view(access_run(actor_of(request), run_id)))
+        run = access_run(actor_of(request), run_id)
+        return Response(selectors.run_view(run) | place_in_line(run))
 
 
 class CancelRunView(APIView):

@@ -434,6 +434,7 @@ export interface components {
             prompt_tokens: number;
             /** Format: uuid */
             question_id: string | null;
+            /** @description 1 is next. Only of a waiting run that is read by its id; null elsewhere. */
             queue_position: number | null;
             replica: string;
             /** Format: date-time */
