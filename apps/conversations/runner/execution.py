@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from django.db import InterfaceError, OperationalError
 from apps.accounts.types import Actor
 from apps.conversations.eventlog import AsyncLog, frame_data, unpack_ids
 from apps.conversations.runner.context import Context, build_context, passages_event, search_notices
+from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.writer import TAKEOVER_JUMP, FencedOut, RunWriter
 from apps.conversations.services import runs
@@ -230,13 +232,17 @@ class Execution:
         if (question_id := run.question_id) is not None:
             self.turns = await until_db(lambda: in_db(runs.load_turns, run.conversation_id, question_id))
             await self._search()
-        context = build_context(
+        build = partial(
+            build_context,
             run.params,
             run.prompt,
             self.turns,
             found=self.found,
             context_length=model.context_length or 2_048,
             max_output=settings.RUN_MAX_OUTPUT_TOKENS,
+        )
+        context = await fit_context(
+            lambda density: build(density=density), lambda messages: self.pool.count_tokens(model.id, messages)
         )
         self.found = context.given
         if self.found is not None:
