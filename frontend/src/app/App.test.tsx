@@ -141,7 +141,10 @@ describe('the page', () => {
   })
 
   test('an answer says what was amiss while it was written after a reload too', async () => {
-    const files = [{ file_id: 'f', file_name: 'survey.pdf', pages_pending: [7, 8, 9], pages_failed: [2] }]
+    const files = [
+      { file_id: 'f', file_name: 'survey.pdf', pages_pending: [7, 8, 9], pages_failed: [2] },
+      { file_id: 'g', file_name: 'letters.pdf', pages_pending: [], pages_failed: [] },
+    ]
     const told = message('a1', {
       ...answer, run_id: 'r1',
       notices: [{ kind: 'keyword_only' }, { kind: 'unready', files }, { kind: 'reconstructed', at: 5, attempt: 2, replica: 'm/1' }],
@@ -151,8 +154,21 @@ describe('the page', () => {
     render(<App />)
     expect(await screen.findByText(/continued on another replica/)).toBeTruthy()
     expect(screen.getByText(/searched by keywords only/)).toBeTruthy()
-    expect(screen.getByText('Pages 7–9 of survey.pdf were not read yet; page 2 of survey.pdf could not be read.')).toBeTruthy()
+    expect(screen.getByText('Pages 7–9 of survey.pdf were not read yet; page 2 of survey.pdf could not be read. letters.pdf was not read yet.')).toBeTruthy()
     expect(calls).not.toContain('GET /api/runs/r1/events')
+  })
+
+  test.each([
+    [null, 'The answer reached its length limit and ends here.'],
+    [{ code: 'replica_failed', message: 'The model stopped answering. What it wrote is kept; try again.', retry_after_s: 2 }, 'The model stopped answering. What it wrote is kept; try again.'],
+  ])('an answer that is not complete says why: %j', async (error, wanted) => {
+    const cut = message('a1', { ...answer, status: 'incomplete', error })
+    override(/^GET \/api\/conversations\/c1\/messages$/, () => ({ results: [question, cut], next: null }))
+    navigate('/c/c1')
+    render(<App />)
+    expect(await screen.findByText(wanted)).toBeTruthy()
+    expect(screen.queryByText(/length limit/) === null).toBe(error !== null)
+    expect(screen.queryByRole('button', { name: 'Try again' }) !== null).toBe(error !== null)
   })
 
   test('opened by its address, a conversation shows the branch that the server keeps', async () => {

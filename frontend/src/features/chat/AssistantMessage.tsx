@@ -68,7 +68,14 @@ function Outcome({ message, error, text, onRegenerate }: AssistantMessageProps &
     case 'cancelled':
       return <p className={styles.aside}>{text === '' ? 'Stopped before it began.' : 'You stopped this answer.'}</p>
     case 'incomplete':
-      return <p className={styles.aside}>The answer reached its length limit and ends here.</p>
+      // An answer that broke off keeps its text and says why; only one without an error was cut at its limit.
+      return error ? (
+        <Notice tone="danger" icon={<IconError aria-hidden />} actions={again}>
+          {error.message}
+        </Notice>
+      ) : (
+        <p className={styles.aside}>The answer reached its length limit and ends here.</p>
+      )
     default:
       return text === '' && message.status === 'completed' ? (
         <Notice actions={again}>The model gave an empty answer. Another wording may help.</Notice>
@@ -125,6 +132,8 @@ function unreadyText({ file_name: name, pages_pending: pending, pages_failed: fa
   const parts = []
   if (pending.length > 0) parts.push(`${pageRange(pending)} of ${name} ${pending.length > 1 ? 'were' : 'was'} not read yet`)
   if (failed.length > 0) parts.push(`${pageRange(failed)} of ${name} could not be read`)
+  // Nothing is known of a file yet whose reading has just begun, not even how many pages it has.
+  if (parts.length === 0) return `${name} was not read yet.`
   const sentence = `${parts.join('; ')}.`
   return sentence.charAt(0).toUpperCase() + sentence.slice(1)
 }
