@@ -151,6 +151,7 @@ def _done(reading: Reading, data: Mapping[str, Any]) -> Reading:
         text=message.get("text", reading.text),
         state=data["state"],
         citations=tuple(message.get("citations", reading.citations)),
+        notices=tuple(message.get("notices", reading.notices)),
         error=data["error"],
         message=data["message"],
         usage=data["usage"],

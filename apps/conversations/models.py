@@ -37,10 +37,20 @@ class Conversation(models.Model):
     deleted_at = models.DateTimeField(null=True)
     last_seq = models.PositiveIntegerField(default=0)
     head_message_id = models.UUIDField(null=True)
+    # Null for none, as for a run: the rows of API calls stay out of the constraint's index.
+    idempotency_key = models.CharField(max_length=200, null=True)  # noqa: DJ001
+    request_digest = models.CharField(max_length=64, default="", db_default="")
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField()
 
     class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["organization", "owner", "idempotency_key"],
+                name="conversation_idempotency",
+                condition=Q(idempotency_key__isnull=False),
+            ),
+        ]
         indexes: ClassVar = [
             models.Index(
                 fields=["organization", "owner", "-updated_at", "-id"],
@@ -69,6 +79,8 @@ class Message(models.Model):
     model = models.CharField(max_length=200, default="")
     file_ids = ArrayField(models.UUIDField(), default=list)
     citations = models.JSONField(default=list)
+    # What a reader of the run was told besides the text, in order: lost replicas, incomplete searches.
+    notices = models.JSONField(default=list, db_default=[])
     error = models.JSONField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)

@@ -126,6 +126,7 @@ def message_view(row: Message, files: dict[UUID, FileSummary], run: Run | None =
         "model": row.model,
         "files": [file_view(files[id]) for id in row.file_ids if id in files],
         "citations": row.citations,
+        "notices": row.notices,
         "error": row.error,
         "created_at": row.created_at,
         "finished_at": row.finished_at,

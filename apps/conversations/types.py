@@ -128,4 +128,5 @@ class RunResult:
     citations: tuple[dict[str, Any], ...] = ()
     error: Mapping[str, Any] | None = None
     reconstructed: tuple[Mapping[str, Any], ...] = ()
+    notices: tuple[Mapping[str, Any], ...] = ()
     seq: int = 0

@@ -9,9 +9,11 @@ from uuid import UUID, uuid4
 import pytest
 from django.utils import timezone
 
-from apps.conversations.models import Run
+from apps.conversations.models import Conversation, Message, Run
 from inference.protocol import ReplicaState
+from tests.factories.accounts import make_actor, make_colleague
 from tests.factories.conversations import (
+    ask,
     finish,
     make_conversation,
     make_exchange,
@@ -100,6 +102,29 @@ def test_what_was_accepted_is_not_refused_when_asked_again(me: Person, path: str
     assert shown(me.post(path, body), 200) == first
 
 
+@pytest.mark.parametrize("refused", [False, True])
+@pytest.mark.parametrize("key", ["k-1", ""])
+def test_a_retry_after_its_conversation_was_deleted_finds_nothing(
+    me: Person, path: str, key: str, refused: bool, settings: Any
+) -> None:
+    headers = {"idempotency_key": key} if key else {}
+    body, once_more = question(), {"client_id": str(uuid4())}
+    first = shown(me.post(path, body, **headers), 201)
+    finish(UUID(first["run"]["id"]))
+    again = f"{path}/{first['answer']['id']}/regenerate"
+    second = shown(me.post(again, once_more), 201)
+    me.delete(path.removesuffix("/messages"))
+    before = (Message.objects.count(), Run.objects.count())
+    if refused:
+        settings.RUNS_PER_USER = 0
+    assert shown(me.post(path, body, **headers), 404)["code"] == "not_found"
+    assert shown(me.post(again, once_more), 404)["code"] == "not_found"
+    assert (Message.objects.count(), Run.objects.count()) == before
+    me.post(path.removesuffix("/messages") + "/restore")
+    assert shown(me.post(path, body, **headers))["run"]["id"] == first["run"]["id"]
+    assert shown(me.post(again, once_more))["run"]["id"] == second["run"]["id"]
+
+
 def test_regenerating_is_retried_safely_too(me: Person) -> None:
     made = make_exchange(me.actor)
     path = f"{ROOT}/{made.conversation_id}/messages"
@@ -108,6 +133,59 @@ def test_regenerating_is_retried_safely_too(me: Person) -> None:
     assert shown(me.post(f"{path}/{made.answer_id}/regenerate", body), 200) == first
     assert me.post(f"{path}/{made.answer_id}/regenerate", body | {"model": "fake"}).status_code == 422
     assert len(messages(me, path)) == 3
+
+
+def test_regenerating_honours_the_header_before_the_client_id(me: Person) -> None:
+    made = make_exchange(me.actor)
+    path = f"{ROOT}/{made.conversation_id}/messages"
+    again = f"{path}/{made.answer_id}/regenerate"
+    first = shown(me.post(again, {"client_id": str(uuid4())}, idempotency_key="k-1"), 201)
+    assert shown(me.post(again, {"client_id": str(uuid4())}, idempotency_key="k-1"), 200) == first
+    assert len(messages(me, path)) == 3
+    other = {"client_id": str(uuid4()), "model": "fake"}
+    assert shown(me.post(again, other, idempotency_key="k-1"), 422)["code"] == "idempotency_mismatch"
+    assert me.post(again, other, idempotency_key="k" * 201).status_code == 422
+    assert shown(me.post(path, question(), idempotency_key="k-1"), 422)["code"] == "idempotency_mismatch"
+    Run.objects.filter(id=first["run"]["id"]).update(created_at=timezone.now() - timedelta(hours=24, minutes=1))
+    finish(UUID(first["run"]["id"]))
+    assert me.post(again, other, idempotency_key="k-1").status_code == 201
+    assert len(messages(me, path)) == 4
+
+
+# ------------------------------------------------------------------ conversations
+
+
+def test_a_conversation_asked_for_again_is_the_first_one(me: Person) -> None:
+    first = shown(me.post(ROOT, {"title": "Sylt"}, idempotency_key="k-1"), 201)
+    assert shown(me.post(ROOT, {"title": "Sylt"}, idempotency_key="k-1"), 200) == first
+    run_id = ask(me.actor, UUID(first["id"])).run_id
+    me.patch(f"{ROOT}/{first['id']}", {"title": "Amrum"})
+    later = shown(me.post(ROOT, {"title": "Sylt"}, idempotency_key="k-1"), 200)
+    assert later == shown(me.get(f"{ROOT}/{first['id']}")), "as it is now"
+    assert (later["title"], later["active_run_id"]) == ("Amrum", str(run_id))
+    assert len({shown(me.post(ROOT, {"title": "Sylt"}), 201)["id"] for _ in range(2)}) == 2
+    assert Conversation.objects.count() == 3
+
+
+def test_a_conversations_key_stands_for_one_body_of_one_person_for_a_day(me: Person) -> None:
+    first = shown(me.post(ROOT, {"title": "Sylt"}, idempotency_key="k-1"), 201)
+    assert shown(me.post(ROOT, {"title": "Amrum"}, idempotency_key="k-1"), 422)["code"] == "idempotency_mismatch"
+    assert me.post(ROOT, {}, idempotency_key="k" * 201).status_code == 422
+    for other in (Person(), Person(make_actor(make_colleague(me.actor)))):
+        assert shown(other.post(ROOT, {"title": "Föhr"}, idempotency_key="k-1"), 201)["id"] != first["id"]
+    old = Conversation.objects.filter(id=first["id"])
+    old.update(created_at=timezone.now() - timedelta(hours=23, minutes=59))
+    assert shown(me.post(ROOT, {"title": "Sylt"}, idempotency_key="k-1"))["id"] == first["id"]
+    old.update(created_at=timezone.now() - timedelta(hours=24, minutes=1))
+    assert shown(me.post(ROOT, {"title": "Amrum"}, idempotency_key="k-1"), 201)["id"] != first["id"]
+    assert me.get(f"{ROOT}/{first['id']}").status_code == 200
+
+
+def test_a_conversation_that_was_deleted_is_not_made_again(me: Person) -> None:
+    first = shown(me.post(ROOT, {"title": "Sylt"}, idempotency_key="k-1"), 201)
+    me.delete(f"{ROOT}/{first['id']}")
+    assert shown(me.post(ROOT, {"title": "Sylt"}, idempotency_key="k-1"), 404)["code"] == "not_found"
+    assert Conversation.objects.count() == 1
 
 
 def test_a_key_that_is_too_long_is_refused(me: Person, path: str) -> None:

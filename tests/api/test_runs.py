@@ -12,6 +12,7 @@ from apps.conversations.models import Run
 from apps.conversations.services import runs
 from apps.conversations.types import RunResult, RunState
 from apps.core.ids import new_id
+from apps.core.valkey import valkey
 from tests.factories.accounts import make_actor, make_colleague
 from tests.factories.conversations import (
     Exchange,
@@ -80,6 +81,33 @@ def test_usage_is_entered_once_and_only_at_the_end(me: Person, waiting: Exchange
     assert (entry.subject_id, entry.user_id, entry.prompt_tokens, entry.cached_tokens, entry.completion_tokens) == (
         waiting.run_id, me.actor.user_id, 10, 8, 2,
     )  # fmt: skip
+
+
+# ------------------------------------------------------------------ waiting
+
+
+def place(me: Person, run_id: UUID) -> tuple[int | None, float | None]:
+    run = run_of(me, run_id)
+    return run["queue_position"], run["estimated_wait_s"]
+
+
+def test_a_waiting_run_knows_its_place_among_all_of_its_model(me: Person, waiting: Exchange) -> None:
+    other = make_actor()
+    later = [ask(actor, make_conversation(actor)).run_id for actor in (other, me.actor)]
+    assert place(me, waiting.run_id) == (1, 0.0), "there are places for a hundred"
+    serve_model(slots=1)
+    valkey().set("stats:mean_run_s", 8.0)
+    assert place(me, waiting.run_id) == (1, 0.0)
+    assert place(me, later[1]) == (3, 8.0)
+    claim(waiting.run_id)
+    assert place(me, waiting.run_id) == (None, None), "it does not wait any more"
+    assert place(me, later[1]) == (2, 8.0), "what runs is still before it"
+    Run.objects.filter(id=later[0]).update(model="another")
+    assert place(me, later[1]) == (1, 4.0)
+    serve_model(slots=2)
+    assert place(me, later[1]) == (1, 0.0)
+    finish(later[1])
+    assert place(me, later[1]) == (None, None)
 
 
 # ------------------------------------------------------------------ cancelling

@@ -31,7 +31,8 @@ def serve_model(model: str = "fake", *, slots: int = 100, state: ReplicaState = 
 
 
 def make_conversation(actor: Actor, *, title: str = "") -> UUID:
-    id: UUID = conversations.create_conversation(actor, title=title)["id"]
+    view, _ = conversations.create_conversation(actor, title=title)
+    id: UUID = view["id"]
     return id
 
 

@@ -35,6 +35,25 @@ class CitationSerializer(serializers.Serializer[Any]):
     )
 
 
+class UnreadyFileSerializer(serializers.Serializer[Any]):
+    file_id = serializers.UUIDField()
+    file_name = serializers.CharField()
+    pages_pending = serializers.ListField(child=serializers.IntegerField())
+    pages_failed = serializers.ListField(child=serializers.IntegerField())
+
+
+class NoticeSerializer(serializers.Serializer[Any]):
+    kind = serializers.ChoiceField(
+        ["reconstructed", "keyword_only", "unready"],
+        help_text="Another replica went on with the answer, files were searched without vectors, "
+        "or pages could not be searched.",
+    )
+    at = serializers.IntegerField(required=False, help_text="Of `reconstructed`: code points written before.")
+    attempt = serializers.IntegerField(required=False, help_text="Of `reconstructed`.")
+    replica = serializers.CharField(required=False, allow_null=True, help_text="Of `reconstructed`.")
+    files = UnreadyFileSerializer(many=True, required=False, help_text="Of `unready`.")
+
+
 class AttachedFileSerializer(serializers.Serializer[Any]):
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -71,6 +90,7 @@ class MessageSerializer(serializers.Serializer[Any]):
     model = serializers.CharField()
     files = AttachedFileSerializer(many=True)
     citations = CitationSerializer(many=True)
+    notices = NoticeSerializer(many=True)
     error = ErrorSerializer(allow_null=True)
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)
@@ -90,7 +110,9 @@ class RunSerializer(serializers.Serializer[Any]):
     model_requested = serializers.CharField()
     model = serializers.CharField()
     replica = serializers.CharField()
-    queue_position = serializers.IntegerField(allow_null=True)
+    queue_position = serializers.IntegerField(
+        allow_null=True, help_text="1 is next. Only of a waiting run that is read by its id; null elsewhere."
+    )
     estimated_wait_s = serializers.FloatField(allow_null=True)
     attempt = serializers.IntegerField()
     ttft_ms = serializers.IntegerField(allow_null=True, help_text="Time to first token, from the claim, in ms.")

@@ -16,7 +16,7 @@ from apps.conversations import selectors
 from apps.conversations.access import access_run
 from apps.conversations.api import serializers as shapes
 from apps.conversations.services import conversations, posting, runs
-from apps.conversations.services.admission import known_models
+from apps.conversations.services.admission import known_models, place_in_line
 from apps.core.errors import Invalid
 from inference.client import AUTO
 
@@ -73,12 +73,17 @@ class ConversationsView(APIView):
 
     @extend_schema(
         summary="Create a conversation",
+        description="A retry (same `Idempotency-Key`, same body) answers 200 with the first one.",
+        parameters=[OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER)],
         request=shapes.NewConversationSerializer,
-        responses={201: shapes.ConversationSerializer},
+        responses={201: shapes.ConversationSerializer, 200: shapes.ConversationSerializer},
     )
     def post(self, request: Request) -> Response:
         body = checked(shapes.NewConversationSerializer, request)
-        return Response(conversations.create_conversation(actor_of(request), title=body["title"]), status=201)
+        view, created = conversations.create_conversation(
+            actor_of(request), title=body["title"], key=idempotency_key(request)
+        )
+        return Response(view, status=201 if created else 200)
 
 
 class ConversationView(APIView):
@@ -151,6 +156,9 @@ class MessagesView(APIView):
 class RegenerateView(APIView):
     @extend_schema(
         summary="Generate another answer",
+        description="A retry (same `Idempotency-Key`, or without one the same client id) answers 200 with the first "
+        "result.",
+        parameters=[OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER)],
         request=shapes.RegenerateSerializer,
         responses={201: shapes.RegeneratedSerializer, 200: shapes.RegeneratedSerializer},
     )
@@ -160,6 +168,7 @@ class RegenerateView(APIView):
             actor_of(request),
             conversation_id=conversation_id,
             answer_id=message_id,
+            key=idempotency_key(request),
             request_id=request_id(request),
             **body,
         )
@@ -169,7 +178,8 @@ class RegenerateView(APIView):
 class RunView(APIView):
     @extend_schema(summary="Read a run", responses=shapes.RunSerializer)
     def get(self, request: Request, run_id: UUID) -> Response:
-        return Response(selectors.run_view(access_run(actor_of(request), run_id)))
+        run = access_run(actor_of(request), run_id)
+        return Response(selectors.run_view(run) | place_in_line(run))
 
 
 class CancelRunView(APIView):

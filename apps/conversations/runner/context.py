@@ -6,7 +6,7 @@ so that prefix caches work; sources stand beside the question they belong to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,15 +24,24 @@ MESSAGE_OVERHEAD = 8
 """Tokens that a chat template adds to a message, rounded up."""
 CHARS_PER_TOKEN = 3.2
 MIN_OUTPUT = 64
+NEAR = 0.8
+"""From this part of the budget on, an estimate is not good enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The prompt as sent. `given` holds just the passages that are in it: what the answer may cite."""
+    """The prompt as sent. `given` holds just the passages that are in it: what the answer may cite.
+
+    `estimated` is our guess of its tokens and `limit` how many it may have; `near_limit` when what there is to send
+    fills the limit nearly or more, so that the guess decides.
+    """
 
     messages: tuple[ChatMessage, ...]
     max_tokens: int
     given: SearchResult | None
+    estimated: int = 0
+    limit: int = 0
+    near_limit: bool = False
 
     def view(self) -> dict[str, Any]:
         """What the run's details show."""
@@ -62,19 +71,26 @@ def build_context(
     found: SearchResult | None,
     context_length: int,
     max_output: int,
+    density: float = 1.0,
 ) -> Context:
-    """The prompt of a run: an API call's own messages as they are, else the branch that ends with the question."""
+    """The prompt of a run: an API call's own messages as they are, else the branch that ends with the question.
+
+    `density`: real tokens for one estimated token, where somebody counted.
+    """
     wanted = params.max_tokens or max_output
-    prompt_budget, output = budget(context_length, wanted)
+    limit, output = budget(context_length, wanted)
     if prompt:
         sent = tuple(ChatMessage(m.role, m.content) for m in prompt)
-        used = sum(estimate_tokens(m.content) + MESSAGE_OVERHEAD for m in sent)
-        # A caller's own limit is exact; the floor is for a prompt that by our estimate fills the context.
-        return Context(sent, min(wanted, max(MIN_OUTPUT, context_length - used)), None)
+        used = _estimate(sent)
+        # A caller's own limit is exact; the floor is for a prompt that fills the context.
+        output = min(wanted, max(MIN_OUTPUT, context_length - round(used * density)))
+        return Context(sent, output, None, used, limit, used >= NEAR * limit)
     *history, question = turns
     with_sources = found is not None and bool(found.hits)
     system = ChatMessage("system", SYSTEM_WITH_SOURCES if with_sources else SYSTEM)
-    left = prompt_budget - estimate_tokens(system.content) - 2 * MESSAGE_OVERHEAD
+    hits = found.hits if found is not None else ()
+    wished = _estimate([system, *turns]) + sum(estimate_tokens(hit.text) for hit in hits)
+    left = int(limit / density) - estimate_tokens(system.content) - 2 * MESSAGE_OVERHEAD
     asked = _clip(question.text, int(left * 0.7))
     left -= estimate_tokens(asked)
     if found is not None:
@@ -83,7 +99,13 @@ def build_context(
         left -= estimate_tokens(sources.block)
         asked = f"{sources.block}\n\nQuestion: {asked}" if sources.block else asked
         asked += _unready_note(found)
-    return Context((system, *_recent(history, left), ChatMessage("user", asked)), output, found)
+    messages = (system, *_recent(history, left), ChatMessage("user", asked))
+    return Context(messages, output, found, _estimate(messages), limit, wished >= NEAR * limit)
+
+
+def _estimate(messages: Sequence[ChatMessage | Turn]) -> int:
+    texts = (m.text if isinstance(m, Turn) else m.content for m in messages)
+    return sum(estimate_tokens(text) + MESSAGE_OVERHEAD for text in texts)
 
 
 def _unready_note(found: SearchResult) -> str:
@@ -119,6 +141,16 @@ def _clip(text: str, tokens: int) -> str:
         return text
     half = max(1, int(tokens * CHARS_PER_TOKEN / 2 * len(text) / len(text.encode())))
     return f"{text[:half]}\n[... left out ...]\n{text[-half:]}"
+
+
+def search_notices(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a `passages` event tells that is worth keeping beside the answer."""
+    notices: list[dict[str, Any]] = []
+    if event["mode"] == "keyword":
+        notices.append({"kind": "keyword_only"})
+    if event["unready"]:
+        notices.append({"kind": "unready", "files": event["unready"]})
+    return notices
 
 
 def passages_event(found: SearchResult) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -23,7 +24,8 @@ from django.db import InterfaceError, OperationalError
 
 from apps.accounts.types import Actor
 from apps.conversations.eventlog import AsyncLog, frame_data, unpack_ids
-from apps.conversations.runner.context import Context, build_context, passages_event
+from apps.conversations.runner.context import Context, build_context, passages_event, search_notices
+from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.writer import TAKEOVER_JUMP, FencedOut, RunWriter
 from apps.conversations.services import runs
@@ -104,6 +106,7 @@ class Execution:
         self.replica = run.checkpoint.replica
         self.model: ModelInfo | None = None
         self.reconstructed: list[Mapping[str, Any]] = []
+        self.notices: list[Mapping[str, Any]] = []
         self.turns: tuple[Turn, ...] = ()
         self.found: SearchResult | None = None
         self.saved: asyncio.Task[bool] | None = None
@@ -163,6 +166,7 @@ class Execution:
     def _reconstructed(self) -> None:
         event = {"at": self.writer.text_length, "attempt": self.claimed.attempt, "replica": self.replica}
         self.reconstructed.append(event)
+        self.notices.append({"kind": "reconstructed", **event})
         self.writer.emit({"type": "reconstructed", **event}, sticky=True)
 
     async def _answer(self) -> RunResult:
@@ -228,7 +232,8 @@ class Execution:
         if (question_id := run.question_id) is not None:
             self.turns = await until_db(lambda: in_db(runs.load_turns, run.conversation_id, question_id))
             await self._search()
-        context = build_context(
+        build = partial(
+            build_context,
             run.params,
             run.prompt,
             self.turns,
@@ -236,9 +241,14 @@ class Execution:
             context_length=model.context_length or 2_048,
             max_output=settings.RUN_MAX_OUTPUT_TOKENS,
         )
+        context = await fit_context(
+            lambda density: build(density=density), lambda messages: self.pool.count_tokens(model.id, messages)
+        )
         self.found = context.given
         if self.found is not None:
-            self.writer.emit(passages_event(self.found), sticky=True)
+            event = passages_event(self.found)
+            self.notices.extend(search_notices(event))
+            self.writer.emit(event, sticky=True)
         if not run.prompt:
             self.saved = asyncio.create_task(
                 in_db(runs.save_context, run.id, run.attempt, context=context.view(), model=model.id, replica="")
@@ -328,6 +338,7 @@ class Execution:
             citations=cite(writer.text, self.found.hits) if self.found and self.found.hits else (),
             error=error,
             reconstructed=tuple(self.reconstructed),
+            notices=tuple(self.notices),
         )
 
     def _failed(self, error: Exception) -> RunResult:

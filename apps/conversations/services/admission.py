@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import redis
 import structlog
@@ -15,6 +16,8 @@ from django.conf import settings
 from django.db import connection
 
 from apps.accounts.types import Actor
+from apps.conversations.models import Run
+from apps.conversations.types import RunState
 from apps.core.errors import ModelNotFound, NoReplica, Overloaded, RateLimited
 from apps.core.valkey import valkey
 from inference.client import AUTO, read_capacity, read_models
@@ -30,6 +33,11 @@ _MEASURE_EVERY_S = 1.0
 _ACTIVE = """
     SELECT count(*) FILTER (WHERE model = %s), count(*) FILTER (WHERE user_id = %s)
     FROM conversations_run WHERE state IN ('queued', 'running')
+"""
+_LINE = """
+    SELECT count(*) FILTER (WHERE state = 'running'),
+        count(*) FILTER (WHERE state = 'queued' AND (created_at, id) < (%s, %s))
+    FROM conversations_run WHERE model = %s AND state IN ('queued', 'running')
 """
 
 
@@ -168,3 +176,23 @@ def measure_run(seconds: float) -> None:
         valkey().set(_MEAN_RUN_KEY, mean + 0.1 * (seconds - mean), ex=3600)
     except redis.RedisError:
         return
+
+
+def place_in_line(run: Run) -> dict[str, Any]:
+    """`queue_position` (1 is next) and `estimated_wait_s` of a run that waits to be claimed; None of any other.
+
+    The wait is reckoned as for a full line: until a place is free after the active runs before this one, which on the
+    mean are half done.
+    """
+    if run.state != RunState.QUEUED:
+        return {"queue_position": None, "estimated_wait_s": None}
+    known_models()  # what is remembered of its slots is fresh then
+    try:
+        slots = max(1, _capacity(run.model).slots)
+    except redis.RedisError:
+        slots = 1
+    with connection.cursor() as cursor:
+        cursor.execute(_LINE, [run.created_at, run.id, run.model])
+        running, earlier = cursor.fetchone()
+    wait = max(0, running + earlier - slots + 1) * _mean_run_s() / slots / 2
+    return {"queue_position": earlier + 1, "estimated_wait_s": round(wait, 1)}

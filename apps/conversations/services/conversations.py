@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import timedelta
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from apps.accounts.types import Actor
-from apps.conversations.access import access_conversation, access_message
+from apps.conversations.access import access_conversation, access_message, own_conversations
 from apps.conversations.models import Conversation, Message, Run
 from apps.conversations.selectors import View, conversation_view, conversation_views
+from apps.conversations.services.idempotency import KEY_LIFE, MISMATCH
 from apps.conversations.types import ACTIVE
-from apps.core.errors import Gone
+from apps.core.errors import Gone, IdempotencyMismatch
 from apps.core.ids import new_id
 from apps.core.notify import notify_user
 
@@ -31,15 +33,48 @@ _BRANCH = """
 """
 
 
-def create_conversation(actor: Actor, *, title: str = "") -> View:
-    row = Conversation.objects.create(
-        organization_id=actor.organization_id,
-        owner_id=actor.user_id,
-        title=title,
-        title_by="person" if title else "",
-        updated_at=timezone.now(),
-    )
-    return announce(row)
+def create_conversation(actor: Actor, *, title: str = "", key: str | None = None) -> tuple[View, bool]:
+    """An empty conversation, and whether it is new: a retry with the same `key` gets the first one again.
+
+    Raises IdempotencyMismatch when the key came with another title, NotFound when the first one was deleted.
+    """
+    digest = hashlib.sha256(title.encode()).hexdigest()
+    if earlier := _replay(actor, key, digest):
+        return conversation_views([earlier])[0], False
+    try:
+        with transaction.atomic():
+            row = Conversation.objects.create(
+                organization_id=actor.organization_id,
+                owner_id=actor.user_id,
+                title=title,
+                title_by="person" if title else "",
+                idempotency_key=key,
+                request_digest=digest if key else "",
+                updated_at=timezone.now(),
+            )
+            return announce(row), True
+    except IntegrityError as error:
+        if "conversation_idempotency" not in str(error):
+            raise
+    # The same key at the same moment: the other request was first, and is committed.
+    earlier = _replay(actor, key, digest)
+    assert earlier is not None
+    return conversation_views([earlier])[0], False
+
+
+def _replay(actor: Actor, key: str | None, digest: str) -> Conversation | None:
+    """The conversation that an earlier request with this key made."""
+    if not key:
+        return None
+    row = own_conversations(actor).filter(idempotency_key=key).first()
+    if row is None:
+        return None
+    if row.created_at < timezone.now() - KEY_LIFE:
+        Conversation.objects.filter(id=row.id).update(idempotency_key=None)
+        return None
+    if row.request_digest != digest:
+        raise IdempotencyMismatch(MISMATCH)
+    return access_conversation(actor, row.id)
 
 
 def announce(row: Conversation, active_run_id: UUID | None = None) -> View:
@@ -126,6 +161,7 @@ def branch_conversation(actor: Actor, *, id: UUID, message_id: UUID) -> View:
             model=message.model,
             file_ids=message.file_ids,
             citations=message.citations,
+            notices=message.notices,
             finished_at=message.finished_at,
         )
         parent = copy.id

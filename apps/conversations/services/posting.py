@@ -71,8 +71,9 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
         check_rate(actor, "run")
         model = admit(actor, question.model)
     except AppError:
-        # What was accepted once is not refused when its client asks again.
+        # What was accepted once is not refused when its client asks again, unless it was deleted meanwhile.
         if earlier := replay():
+            access_conversation(actor, question.conversation_id)
             return Posted(_posted_view(earlier), created=False)
         raise
     with _refusing_a_taken_key(), transaction.atomic():
@@ -96,16 +97,24 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
 
 
 def regenerate(
-    actor: Actor, *, conversation_id: UUID, answer_id: UUID, client_id: UUID, model: str, request_id: str = ""
+    actor: Actor,
+    *,
+    conversation_id: UUID,
+    answer_id: UUID,
+    client_id: UUID,
+    model: str,
+    key: str | None = None,
+    request_id: str = "",
 ) -> Posted:
-    """Another answer to the same question, as a sibling of `answer_id`."""
+    """Another answer to the same question, as a sibling of `answer_id`. Without a key the client id is one."""
     digest = digest_of("regenerate", {"conversation": conversation_id, "answer": answer_id, "model": model})
-    key = f"regenerate:{client_id}"
+    key = key or f"regenerate:{client_id}"
     try:
         check_rate(actor, "run")
         chosen = admit(actor, model)
     except AppError:
         if earlier := earlier_run(actor, key, digest):
+            access_conversation(actor, conversation_id)
             return Posted(_posted_view(earlier), created=False)
         raise
     with _refusing_a_taken_key(), transaction.atomic():

@@ -79,6 +79,11 @@ _MESSAGE_COLUMNS = (
     "id", "conversation_id", "parent_id", "seq", "role", "text", "status", "run_id", "model", "created_at",
     "finished_at",
 )  # fmt: skip
+_RUN_COLUMNS = (
+    "id", "user_id", "conversation_id", "question_id", "answer_id", "state", "model_requested", "model", "replica",
+    "attempt", "ttft_ms", "prompt_tokens", "cached_tokens", "completion_tokens", "created_at", "started_at",
+    "finished_at",
+)  # fmt: skip
 _FINISH = f"""
     WITH run AS (
         UPDATE conversations_run SET
@@ -94,14 +99,14 @@ _FINISH = f"""
         RETURNING *
     ), message AS (
         UPDATE conversations_message m SET
-            text = %(text)s, status = %(state)s::text, model = run.model, citations = %(citations)s, error = %(error)s,
-            finished_at = now()
+            text = %(text)s, status = %(state)s::text, model = run.model, citations = %(citations)s,
+            notices = %(notices)s, error = %(error)s, finished_at = now()
         FROM run WHERE m.conversation_id = run.conversation_id AND m.id = run.answer_id
         RETURNING m.*
     ), entry AS (
         {USAGE_OF_RUN}
     )
-    SELECT run.user_id, run.question_id, {", ".join(f"message.{name}" for name in _MESSAGE_COLUMNS)}
+    SELECT {", ".join([f"run.{name}" for name in _RUN_COLUMNS] + [f"message.{name}" for name in _MESSAGE_COLUMNS])}
     FROM run, message
 """  # noqa: S608 - constants
 
@@ -267,15 +272,18 @@ def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> Vie
         "ttft_ms": result.ttft_ms,
         "text": result.text,
         "citations": Jsonb(list(result.citations)),
+        "notices": Jsonb(list(result.notices)),
         "entry_id": new_id(),
     }
     rows = prepared(_FINISH, values)
     if not rows:
         return None
     (row,) = rows
-    message = dict(zip(_MESSAGE_COLUMNS, row[2:], strict=True))
-    if row[1] is not None:
-        notify_user(row[0], {"type": "run", "run": {"id": run_id, "state": result.state, **_ids(message)}})
+    message = dict(zip(_MESSAGE_COLUMNS, row[len(_RUN_COLUMNS) :], strict=True))
+    # From the same statement: a read after it could fail, and the end would never be told.
+    run = Run(**dict(zip(_RUN_COLUMNS, row[: len(_RUN_COLUMNS)], strict=True)), error=result.error)
+    if run.question_id is not None:
+        notify_user(run.user_id, {"type": "run", "run": run_view(run)})
     return {
         "type": "done",
         "state": result.state,
@@ -286,13 +294,15 @@ def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> Vie
             "completion_tokens": result.completion_tokens,
         },
         # JSON columns come back as text from a plain cursor, so these are told from what was written.
-        "message": {**message, "citations": list(result.citations), "error": result.error, "files": []},
+        "message": {
+            **message,
+            "citations": list(result.citations),
+            "notices": list(result.notices),
+            "error": result.error,
+            "files": [],
+        },
         "error": result.error,
     }
-
-
-def _ids(message: View) -> View:
-    return {"conversation_id": message["conversation_id"], "answer_id": message["id"]}
 
 
 def done_event(run: Run) -> View:

@@ -90,7 +90,12 @@ async function play(state: State, conversation: Conversation, question: Message,
   answer.model = model
   status('running', null)
   const cited = has('cite') || question.files.length > 0
-  if (cited) emit({ type: 'passages', passages: passages(question), mode: has('keyword') ? 'keyword' : 'hybrid', unready: unready(question) })
+  if (cited) {
+    const files = unready(question)
+    emit({ type: 'passages', passages: passages(question), mode: has('keyword') ? 'keyword' : 'hybrid', unready: files })
+    if (has('keyword')) answer.notices.push({ kind: 'keyword_only' })
+    if (files.length > 0) answer.notices.push({ kind: 'unready', files })
+  }
   await wait(350)
   const full = cited ? ANSWERS.cite : has('empty') ? '' : has('long') ? ANSWERS.long : has('code') || has('table') ? ANSWERS.code : has('short') ? ANSWERS.short : ANSWERS.markdown
   const stopAt = has('fail') ? 90 : Infinity
@@ -99,7 +104,9 @@ async function play(state: State, conversation: Conversation, question: Message,
     if (has('reconstruct') && answer.text.length > 120 && log.run.attempt === 1) {
       log.run.attempt = 2
       await wait(1200)
-      emit({ type: 'reconstructed', at: [...answer.text].length, attempt: 2, replica: 'smollm2-135m/1' })
+      const place = { at: [...answer.text].length, attempt: 2, replica: 'smollm2-135m/1' }
+      emit({ type: 'reconstructed', ...place })
+      answer.notices.push({ kind: 'reconstructed', ...place })
     }
     emit({ type: 'text', at: [...answer.text].length, text: token })
     answer.text += token

@@ -138,6 +138,7 @@ export function addMessage(state: State, conversationId: string, change: Partial
     model: '',
     files: [],
     citations: [],
+    notices: [],
     error: null,
     created_at: now(),
     finished_at: now(),

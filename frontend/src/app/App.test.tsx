@@ -21,7 +21,7 @@ const talk = (change: Partial<Conversation> = {}): Conversation => ({
   id: 'c1', title: 'Roofs', pinned: false, archived: false, deleted_at: null, head_message_id: null, created_at: at, updated_at: at, active_run_id: null, ...change,
 })
 const message = (id: string, change: Partial<Message>): Message => ({
-  id, conversation_id: 'c1', parent_id: null, seq: 1, role: 'user', text: '', status: 'completed', run_id: null, model: '', files: [], citations: [], error: null, created_at: at, finished_at: at, ...change,
+  id, conversation_id: 'c1', parent_id: null, seq: 1, role: 'user', text: '', status: 'completed', run_id: null, model: '', files: [], citations: [], notices: [], error: null, created_at: at, finished_at: at, ...change,
 })
 const question = message('q1', { text: 'What carries the roof?' })
 const answer = message('a1', { role: 'assistant', parent_id: 'q1', seq: 2, text: 'Cedar beams.', model: 'm' })
@@ -138,6 +138,37 @@ describe('the page', () => {
     expect(await screen.findByText('Cedar')).toBeTruthy()
     live.send({ type: 'snapshot', text: 'Cedar beams carry' })
     expect(await screen.findByText('Cedar beams carry')).toBeTruthy()
+  })
+
+  test('an answer says what was amiss while it was written after a reload too', async () => {
+    const files = [
+      { file_id: 'f', file_name: 'survey.pdf', pages_pending: [7, 8, 9], pages_failed: [2] },
+      { file_id: 'g', file_name: 'letters.pdf', pages_pending: [], pages_failed: [] },
+    ]
+    const told = message('a1', {
+      ...answer, run_id: 'r1',
+      notices: [{ kind: 'keyword_only' }, { kind: 'unready', files }, { kind: 'reconstructed', at: 5, attempt: 2, replica: 'm/1' }],
+    })
+    override(/^GET \/api\/conversations\/c1\/messages$/, () => ({ results: [question, told], next: null }))
+    navigate('/c/c1')
+    render(<App />)
+    expect(await screen.findByText(/continued on another replica/)).toBeTruthy()
+    expect(screen.getByText(/searched by keywords only/)).toBeTruthy()
+    expect(screen.getByText('Pages 7–9 of survey.pdf were not read yet; page 2 of survey.pdf could not be read. letters.pdf was not read yet.')).toBeTruthy()
+    expect(calls).not.toContain('GET /api/runs/r1/events')
+  })
+
+  test.each([
+    [null, 'The answer reached its length limit and ends here.'],
+    [{ code: 'replica_failed', message: 'The model stopped answering. What it wrote is kept; try again.', retry_after_s: 2 }, 'The model stopped answering. What it wrote is kept; try again.'],
+  ])('an answer that is not complete says why: %j', async (error, wanted) => {
+    const cut = message('a1', { ...answer, status: 'incomplete', error })
+    override(/^GET \/api\/conversations\/c1\/messages$/, () => ({ results: [question, cut], next: null }))
+    navigate('/c/c1')
+    render(<App />)
+    expect(await screen.findByText(wanted)).toBeTruthy()
+    expect(screen.queryByText(/length limit/) === null).toBe(error !== null)
+    expect(screen.queryByRole('button', { name: 'Try again' }) !== null).toBe(error !== null)
   })
 
   test('opened by its address, a conversation shows the branch that the server keeps', async () => {

@@ -175,6 +175,7 @@ export interface components {
             /** Format: uuid */
             id: string;
             model: string;
+            notices: components["schemas"]["Notice"][];
             /** Format: uuid */
             parent_id: string | null;
             /**
@@ -271,6 +272,25 @@ export interface components {
              */
             parent_id?: string | null;
             text: string;
+        };
+        Notice: {
+            /** @description Of `reconstructed`: code points written before. */
+            at?: number;
+            /** @description Of `reconstructed`. */
+            attempt?: number;
+            /** @description Of `unready`. */
+            files?: components["schemas"]["UnreadyFile"][];
+            /**
+             * @description Another replica went on with the answer, files were searched without vectors, or pages could not be searched.
+             *
+             *     * `reconstructed` - reconstructed
+             *     * `keyword_only` - keyword_only
+             *     * `unready` - unready
+             * @enum {string}
+             */
+            kind: "reconstructed" | "keyword_only" | "unready";
+            /** @description Of `reconstructed`. */
+            replica?: string | null;
         };
         Organization: {
             /** Format: uuid */
@@ -414,6 +434,7 @@ export interface components {
             prompt_tokens: number;
             /** Format: uuid */
             question_id: string | null;
+            /** @description 1 is next. Only of a waiting run that is read by its id; null elsewhere. */
             queue_position: number | null;
             replica: string;
             /** Format: date-time */
@@ -469,6 +490,13 @@ export interface components {
         StartedUpload: {
             file: components["schemas"]["File"];
             upload: components["schemas"]["Upload"];
+        };
+        UnreadyFile: {
+            /** Format: uuid */
+            file_id: string;
+            file_name: string;
+            pages_failed: number[];
+            pages_pending: number[];
         };
         Upload: {
             /**

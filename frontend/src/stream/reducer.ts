@@ -3,16 +3,8 @@
  * The same log gives the same view whatever was repeated, cut or resumed on the way. Offsets count code points, as the
  * server does; JavaScript's own strings count UTF-16 units.
  */
-import type { Citation, Message, Passage, RunError, RunState, UnreadyFile } from '@/shared/api/types'
+import type { Citation, Message, Passage, RunError, RunNotice, RunState } from '@/shared/api/types'
 import type { DoneEvent, RunEvent, Sequenced, TextEvent, Usage } from './events'
-
-export type RunNotice =
-  /** Another replica went on with the answer at this offset. */
-  | { kind: 'reconstructed'; at: number; attempt: number; replica: string | null }
-  /** Vectors were not available: only the keyword index answered. */
-  | { kind: 'keyword_only' }
-  /** Parts of the files that could not be searched yet. */
-  | { kind: 'unready'; files: UnreadyFile[] }
 
 export interface RunView {
   /** Sequence number of the last event applied. */
@@ -133,6 +125,8 @@ function finish(view: RunView, event: DoneEvent): RunView {
     position: null,
     estimatedWaitS: null,
     citations: event.message?.citations ?? view.citations,
+    // A runner that took over searched again and said so again: the record has each notice once.
+    notices: event.message?.notices ?? view.notices,
     error: event.error,
     finishReason: event.finish_reason,
     usage: event.usage,

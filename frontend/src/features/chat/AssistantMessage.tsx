@@ -3,13 +3,10 @@ import { memo, useCallback } from 'react'
 import { CopyButton, Markdown } from '@/shared/markdown'
 import { Button, IconButton, Menu, Notice } from '@/shared/ui'
 import { IconBranch, IconError, IconInfo, IconMore, IconRetry } from '@/shared/ui/icons'
-import type { Citation, Message, RunError } from '@/shared/api'
-import type { RunNotice } from '@/stream'
-import { useStore } from '@/shared/hooks'
+import type { Citation, Message, RunError, RunNotice } from '@/shared/api'
 import { BranchSwitcher } from './BranchSwitcher'
 import styles from './Message.module.css'
 import { RunStatus } from './RunStatus'
-import { endedNotices } from './service'
 import { isFinal } from './thread'
 import { useLiveRun } from './useLiveRun'
 
@@ -34,8 +31,8 @@ export const AssistantMessage = memo(function AssistantMessage(props: AssistantM
   const text = running ? view?.text || message.text : message.text
   const citations = running ? (view?.citations ?? message.citations) : message.citations
   const cite = useCallback((citation: Citation) => onCite(citation, citations), [onCite, citations])
-  const ended = useStore(endedNotices, (all) => all.get(message.id))
-  const notices = view?.notices ?? ended
+  // A runner of the version before ends its answers without any while it is being replaced.
+  const notices = view?.notices ?? message.notices ?? []
   const over = !running || view?.ended === true
   const error = message.error ?? (view?.ended ? view.error : null)
   return (
@@ -48,7 +45,7 @@ export const AssistantMessage = memo(function AssistantMessage(props: AssistantM
       {!over && <RunStatus message={message} live={live} started={text !== ''} />}
       {over && <Outcome {...props} error={error} text={text} />}
       {over && <Sources citations={citations} onCite={cite} />}
-      {notices && <Notices notices={notices} />}
+      <Notices notices={notices} />
       {over ? <Footer {...props} text={text} /> : <OtherVersions {...props} />}
     </article>
   )
@@ -71,7 +68,14 @@ function Outcome({ message, error, text, onRegenerate }: AssistantMessageProps &
     case 'cancelled':
       return <p className={styles.aside}>{text === '' ? 'Stopped before it began.' : 'You stopped this answer.'}</p>
     case 'incomplete':
-      return <p className={styles.aside}>The answer reached its length limit and ends here.</p>
+      // An answer that broke off keeps its text and says why; only one without an error was cut at its limit.
+      return error ? (
+        <Notice tone="danger" icon={<IconError aria-hidden />} actions={again}>
+          {error.message}
+        </Notice>
+      ) : (
+        <p className={styles.aside}>The answer reached its length limit and ends here.</p>
+      )
     default:
       return text === '' && message.status === 'completed' ? (
         <Notice actions={again}>The model gave an empty answer. Another wording may help.</Notice>
@@ -128,6 +132,8 @@ function unreadyText({ file_name: name, pages_pending: pending, pages_failed: fa
   const parts = []
   if (pending.length > 0) parts.push(`${pageRange(pending)} of ${name} ${pending.length > 1 ? 'were' : 'was'} not read yet`)
   if (failed.length > 0) parts.push(`${pageRange(failed)} of ${name} could not be read`)
+  // Nothing is known of a file yet whose reading has just begun, not even how many pages it has.
+  if (parts.length === 0) return `${name} was not read yet.`
   const sentence = `${parts.join('; ')}.`
   return sentence.charAt(0).toUpperCase() + sentence.slice(1)
 }

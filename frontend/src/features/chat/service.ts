@@ -11,9 +11,9 @@ import {
   type MessageFile,
   type Run,
 } from '@/shared/api'
-import { createStore, currentPath, navigate, newId } from '@/shared/hooks'
+import { currentPath, navigate, newId } from '@/shared/hooks'
 import { announce, toast } from '@/shared/ui'
-import { LiveRuns, type RunNotice } from '@/stream'
+import { LiveRuns } from '@/stream'
 import { patchConversation, upsertConversation } from '../conversations/store'
 import { offerDraft } from './drafts'
 import { dequeue, enqueue, isLocalId, newLocalId, outbox, patchEntry, type OutboxEntry } from './outbox'
@@ -23,14 +23,10 @@ import { findRun, followHead, knownThread, loadThread, mergeMessages, openEmptyT
 
 export const pathOfConversation = (id: Id): string => `/c/${id}`
 
-/** What was worth saying about answers that ended while this page was open; their records do not hold it. */
-export const endedNotices = createStore<ReadonlyMap<Id, readonly RunNotice[]>>(new Map())
-
 export const liveRuns = new LiveRuns({
-  onEnd(runId, message, view) {
+  onEnd(runId, message) {
     const answer = message ?? findRun(runId)
     if (!answer) return
-    if (view.notices.length > 0) endedNotices.set((old) => new Map(old).set(answer.id, view.notices))
     patchConversation(answer.conversation_id, { active_run_id: null })
     if (message) mergeMessages(message.conversation_id, [message])
     else void loadThread(answer.conversation_id)

@@ -15,6 +15,7 @@ function message(id: string, parent: string | null, seq: number, change: Partial
     model: '',
     files: [],
     citations: [],
+    notices: [],
     error: null,
     created_at: '',
     finished_at: '',

@@ -29,16 +29,20 @@ export type Citation = Omit<Schemas['Citation'], 'boxes'> & { boxes: Box[] }
 /** What retrieval gave to the model; only streams carry it. */
 export type Passage = Citation
 
-export interface UnreadyFile {
-  file_id: Id
-  file_name: string
-  pages_pending: number[]
-  pages_failed: number[]
-}
+export type UnreadyFile = Schemas['UnreadyFile']
+
+/** What a reader of a run is told besides its text. The schema cannot say which field belongs to which kind. */
+export type RunNotice =
+  /** Another replica went on with the answer at this offset. */
+  | { kind: 'reconstructed'; at: number; attempt: number; replica: string | null }
+  /** Vectors were not available: only the keyword index answered. */
+  | { kind: 'keyword_only' }
+  /** Parts of the files that could not be searched yet. */
+  | { kind: 'unready'; files: UnreadyFile[] }
 
 export type RunError = Schemas['Error']
 export type MessageFile = Schemas['AttachedFile']
-export type Message = Omit<Schemas['Message'], 'citations'> & { citations: Citation[] }
+export type Message = Omit<Schemas['Message'], 'citations' | 'notices'> & { citations: Citation[]; notices: RunNotice[] }
 export type MessageStatus = Message['status']
 export type Run = Schemas['Run']
 export type RunState = Run['state']

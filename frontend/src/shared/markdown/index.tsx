@@ -8,6 +8,7 @@ import type { Citation } from '@/shared/api'
 import { BlockStream } from './blocks'
 import { CiteContext } from './CiteChip'
 import styles from './markdown.module.css'
+import { levelOf, outlinesOf, under, type Outline } from './outline'
 import { Block } from './tokens'
 
 
@@ -28,13 +29,14 @@ export const Markdown = memo(function Markdown({ text, streaming = false, citati
   // A cache, not state: the result depends on the text alone, so a discarded render does no harm.
   const [stream] = useState(() => new BlockStream())
   const { groups, linksKey } = useMemo(() => stream.update(text, streaming), [stream, text, streaming])
+  const outlines = useMemo(() => outlinesOf(groups), [groups])
   const context = useMemo(() => ({ byNumber: new Map(citations.map((citation) => [citation.n, citation])), onCite }), [citations, onCite])
   return (
     <CiteContext value={context}>
       <div className={styles.markdown} data-streaming={streaming || undefined}>
         {groups.map((tokens, index) => (
           // oxlint-disable-next-line react/no-array-index-key -- groups are only ever appended or replaced in place
-          <Group key={index} tokens={tokens} open={streaming && index === groups.length - 1} linksKey={linksKey} />
+          <Group key={index} tokens={tokens} before={outlines[index] ?? ''} open={streaming && index === groups.length - 1} linksKey={linksKey} />
         ))}
       </div>
     </CiteContext>
@@ -42,9 +44,18 @@ export const Markdown = memo(function Markdown({ text, streaming = false, citati
 })
 
 /** Blocks that no longer change skip this comparison as a whole. */
-const Group = memo(function Group({ tokens, open, linksKey }: { tokens: readonly Token[]; open: boolean; linksKey: string }) {
-  return tokens.map((token, index) => (
+const Group = memo(function Group({ tokens, before, open, linksKey }: GroupProps) {
+  let outline = before
+  return tokens.map((token, index) => {
+    outline = under(outline, token)
     // oxlint-disable-next-line react/no-array-index-key -- blocks are only ever appended or replaced in place
-    <Block key={index} token={token} open={open && index === tokens.length - 1} linksKey={linksKey} />
-  ))
+    return <Block key={index} token={token} section={levelOf(outline)} open={open && index === tokens.length - 1} linksKey={linksKey} />
+  })
 })
+
+interface GroupProps {
+  tokens: readonly Token[]
+  before: Outline
+  open: boolean
+  linksKey: string
+}

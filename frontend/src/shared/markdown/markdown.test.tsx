@@ -22,7 +22,7 @@ const citation = (n: number): Citation => ({
 })
 
 const ALLOWED = new Set(
-  'A,BLOCKQUOTE,BR,BUTTON,CODE,DEL,DIV,EM,FIGCAPTION,FIGURE,H3,H4,H5,H6,HR,INPUT,LI,OL,P,PATH,PRE,SPAN,STRONG,SVG,TABLE,TBODY,TD,TH,THEAD,TR,UL,CIRCLE,RECT'.split(','),
+  'A,BLOCKQUOTE,BR,BUTTON,CODE,DEL,DIV,EM,FIGCAPTION,FIGURE,H2,H3,H4,H5,H6,HR,INPUT,LI,OL,P,PATH,PRE,SPAN,STRONG,SVG,TABLE,TBODY,TD,TH,THEAD,TR,UL,CIRCLE,RECT'.split(','),
 )
 
 /** Everything of `root` that a checked answer may never contain. */
@@ -112,13 +112,38 @@ describe('any text', () => {
   test('the sample answer has its parts', () => {
     const { container } = render(<Markdown text={ANSWER} />)
     const count = (selector: string) => container.querySelectorAll(selector).length
-    expect([count('h3'), count('h4'), count('ol > li'), count('input:checked'), count('input'), count('blockquote'), count('td'), count('hr')]).toEqual(
+    expect([count('h2'), count('h3'), count('ol > li'), count('input:checked'), count('input'), count('blockquote'), count('td'), count('hr')]).toEqual(
       [1, 1, 3, 1, 2, 1, 6, 1],
     )
     expect(count('[data-math]')).toBe(4)
     expect(container.querySelector('a')?.getAttribute('href')).toBe('https://example.org/a_(b)?x=1&y=2')
     expect(container.textContent).toContain('from $5 to $8 a share')
     expect(container.textContent).toContain('2*3 and snake_case_name')
+  })
+})
+
+describe('headings', () => {
+  const levels = (text: string, streaming = false) => {
+    const { container, unmount } = render(<Markdown text={text} streaming={streaming} />)
+    const found = [...container.querySelectorAll('h1,h2,h3,h4,h5,h6')].map((heading) => `${heading.tagName}/${heading.getAttribute('data-depth')}`)
+    unmount()
+    return found.join(' ')
+  }
+
+  test.each([
+    ['# One\n\n## Two\n\n### Three', 'H2/1 H3/2 H4/3'],
+    ['## Two\n\ntext\n\n### Three\n\n## Two', 'H2/2 H3/3 H2/2'],
+    ['### Three\n\n# One\n\n### Three\n\n## Two', 'H2/3 H2/1 H3/3 H3/2'],
+    ['# 1\n\n## 2\n\n### 3\n\n#### 4\n\n##### 5\n\n###### 6', 'H2/1 H3/2 H4/3 H5/4 H6/5 H6/6'],
+    ['> ## Quoted\n\n## Two\n\n> # Quoted\n\n- ### Listed', 'H2/2 H2/2 H3/1 H3/3'],
+  ])('%j stands below the heading of the page, one level at a time', (text, wanted) => {
+    expect(levels(text)).toBe(wanted)
+    expect(levels(`${text}\n\nend`, true)).toBe(wanted)
+  })
+
+  test('levels go on over the groups that a long answer is kept in', () => {
+    const paragraphs = 'text\n\n'.repeat(40)
+    expect(levels(`# One\n\n${paragraphs}## Two\n\n${paragraphs}### Three\n\n${paragraphs}## Two`)).toBe('H2/1 H3/2 H4/3 H3/2')
   })
 })
 

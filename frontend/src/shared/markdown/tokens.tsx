@@ -19,17 +19,20 @@ const MAX_DEPTH = 20
 interface BlockProps {
   token: Token
   depth?: number
+  /** The level of the heading that this stands under, or is. */
+  section: number
   /** Still being written. */
   open: boolean
   linksKey: string
 }
 
 export const Block = memo(
-  function Block({ token, open, linksKey, depth = 0 }: BlockProps) {
-    return depth > MAX_DEPTH ? token.raw : blockElement(token, { open, linksKey, depth: depth + 1 })
+  function Block({ token, section, open, linksKey, depth = 0 }: BlockProps) {
+    return depth > MAX_DEPTH ? token.raw : blockElement(token, { section, open, linksKey, depth: depth + 1 })
   },
   (old, next) =>
     old.open === next.open &&
+    old.section === next.section &&
     (old.token === next.token ||
       (old.token.raw === next.token.raw && old.token.type === next.token.type && old.linksKey === next.linksKey && sameLoose(old.token, next.token))),
 )
@@ -54,7 +57,7 @@ function blockElement(token: Token, context: Context): ReactNode {
     case 'paragraph':
       return <p dir="auto">{inline(token.tokens)}</p>
     case 'heading':
-      return heading(token as Tokens.Heading)
+      return heading(token as Tokens.Heading, context)
     case 'list':
       return list(token as Tokens.List, context)
     case 'list_item':
@@ -87,9 +90,10 @@ function MathBlock({ token }: { token: MathToken }) {
   return <MathView tex={token.text} display={token.display} pending={token.pending} />
 }
 
-/** The page has headings of its own above, so an answer's begin at the third level. */
-function heading(token: Tokens.Heading): ReactNode {
-  return createElement(`h${Math.min(6, token.depth + 2)}`, { dir: 'auto', 'data-depth': token.depth }, inline(token.tokens))
+/** Looks as deep as the model marked it; its level goes by its place. One in a quotation or a list stands below its section. */
+function heading(token: Tokens.Heading, { section, depth }: Context): ReactNode {
+  const level = depth === 1 ? section : Math.min(6, section + 1)
+  return createElement(`h${level}`, { dir: 'auto', 'data-depth': token.depth }, inline(token.tokens))
 }
 
 function list(token: Tokens.List, { open, ...rest }: Context): ReactNode {

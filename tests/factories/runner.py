@@ -1,0 +1,39 @@
+"""Executes a run in the test's own process, on scripted replicas: a whole runner, stopped at the run's end."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import UUID
+
+from django.test import override_settings
+
+from apps.conversations.models import Run
+from apps.conversations.runner.process import RunnerProcess
+from apps.conversations.types import TERMINAL
+from apps.core.db import in_db
+from apps.core.valkey import valkey
+from inference.registry import REPLICAS_KEY
+
+
+def execute(run_id: UUID, *urls: str) -> Run:
+    """The run, finished. `urls` as in PARLEY_REPLICA_URLS. Needs a transactional test, in which runs are offered."""
+    # Replicas that were published for admission only would be tried too.
+    valkey().delete(REPLICAS_KEY)
+    with override_settings(REPLICA_URLS=urls or ("fake=fake://a",)):
+        asyncio.run(_until_over(run_id))
+    return Run.objects.get(id=run_id)
+
+
+async def _until_over(run_id: UUID) -> None:
+    runner = RunnerProcess()
+    running = asyncio.create_task(runner.run())
+    for _ in range(1_000):
+        if running.done() or await in_db(_is_over, run_id):
+            break
+        await asyncio.sleep(0.02)
+    runner.stopping.set()
+    await running
+
+
+def _is_over(run_id: UUID) -> bool:
+    return Run.objects.filter(id=run_id, state__in=TERMINAL).exists()
