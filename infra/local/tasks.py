@@ -25,7 +25,7 @@ from infra.local.status import current
 from infra.local.steps import Steps
 
 # Tests that need more than this machine's own services have sections of their own.
-FAST = "not faults and not e2e and not journey and not bench and not vllm"
+FAST = "not faults and not e2e and not bench and not vllm"
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ def finished(answer: Locator) -> str:
 def ask_until_cited(tab: Page, fact: documents.Fact) -> Locator:
     """The chip of the fact's page. The packaged model does not answer well each time; when it does, it is cited."""
     chip = tab.get_by_role("button", name=re.compile(rf"page {fact.page}\b"))
-    for question in (f"{fact.question} Quote the sentence from the document.", fact.question, fact.question):
+    for question in (fact.question, f"{fact.question} Quote the sentence from the document.", fact.question):
         answer = ask(tab, question)
         finished(answer)
         if answer.locator(chip).count():
