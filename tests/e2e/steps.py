@@ -37,6 +37,15 @@ def ask(tab: Page, text: str) -> Locator:
     return answers.last
 
 
+def until_newest_file(tab: Page, condition: str) -> None:
+    """Wait for `condition`, in JavaScript, on the `file` that was uploaded last."""
+    for _ in range(READ_MS // 500):
+        if tab.evaluate(f"fetch('/api/files').then(r => r.json()).then(({{results: [file]}}) => {condition})"):
+            return
+        tab.wait_for_timeout(500)
+    pytest.fail(f"the file did not come to {condition}")
+
+
 def finished(answer: Locator) -> str:
     expect(answer).not_to_have_attribute("aria-busy", "true", timeout=ANSWER_MS)
     return answer.inner_text()

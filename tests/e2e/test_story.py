@@ -15,12 +15,12 @@ from tests.e2e.steps import (
     EMAIL,
     PASSWORD,
     PHONE,
-    READ_MS,
     ask,
     ask_until_cited,
     context_of_last_run,
     finished,
     shot,
+    until_newest_file,
 )
 from tests.factories import documents
 from tests.stack import Stack
@@ -98,11 +98,7 @@ def test_a_document_is_asked_about_while_it_is_read(page: Page) -> None:
         {"name": "expedition.pdf", "mimeType": "application/pdf", "buffer": documents.mixed_pdf(12)}
     )
     expect(page.get_by_role("list", name="Attached files")).to_contain_text("expedition.pdf")
-    page.wait_for_function(
-        "() => fetch('/api/files').then(r => r.json()).then(b => b.results.some(f => f.pages_ready > 0))",
-        timeout=READ_MS,
-        polling=500,
-    )
+    until_newest_file(page, "file.pages_ready > 0")
     first = documents.FACTS[0]
     answer = ask(page, first.question)
     finished(answer)
@@ -112,11 +108,7 @@ def test_a_document_is_asked_about_while_it_is_read(page: Page) -> None:
 
 
 def test_a_scanned_page_is_answered_with_a_citation_that_opens_it(page: Page) -> None:
-    page.wait_for_function(
-        "() => fetch('/api/files').then(r => r.json()).then(b => b.results[0].state === 'ready')",
-        timeout=READ_MS,
-        polling=500,
-    )
+    until_newest_file(page, "file.state === 'ready'")
     scanned = documents.FACTS[1]
     source = ask_until_cited(page, scanned)
     context = context_of_last_run(page)
@@ -127,6 +119,9 @@ def test_a_scanned_page_is_answered_with_a_citation_that_opens_it(page: Page) ->
     source.click()
     opened = page.get_by_role("region", name=f"Page {scanned.page}")
     expect(opened.get_by_role("img").first).to_be_visible(timeout=30_000)
+    # The passage is marked once the picture is there.
+    expect(opened.get_by_text("Loading the page")).to_have_count(0)
+    expect(opened.get_by_test_id("passage").first).to_be_visible()
     shot(page, "citation")
     page.keyboard.press("Escape")
 

@@ -73,6 +73,7 @@ export function PageImage({ fileId, fileName, number, aspect, boxes, zoom, onMis
               key={index}
               ref={index === 0 ? mark : undefined}
               className={styles.mark}
+              data-testid="passage"
               aria-hidden
               style={{ left: `${x0 * 100}%`, top: `${y0 * 100}%`, width: `${(x1 - x0) * 100}%`, height: `${(y1 - y0) * 100}%` }}
             />
