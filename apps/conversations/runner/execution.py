@@ -25,10 +25,11 @@ from django.db import InterfaceError, OperationalError
 from apps.accounts.types import Actor
 from apps.conversations.eventlog import AsyncLog, frame_data, unpack_ids
 from apps.conversations.runner.context import Context, build_context, passages_event, search_notices
+from apps.conversations.runner.decision import decision_view
 from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.writer import TAKEOVER_JUMP, FencedOut, RunWriter
-from apps.conversations.services import runs
+from apps.conversations.services import finishing, runs
 from apps.conversations.services.admission import measure_run
 from apps.conversations.types import ClaimedRun, RunResult, RunState, Turn
 from apps.core.db import in_db
@@ -110,6 +111,8 @@ class Execution:
         self.turns: tuple[Turn, ...] = ()
         self.found: SearchResult | None = None
         self.saved: asyncio.Task[bool] | None = None
+        self.waited_ms: int | None = None
+        self.decision: dict[str, Any] | None = None
         self.avoid: list[str] = []
 
     def cancel(self) -> None:
@@ -266,6 +269,7 @@ class Execution:
             )
 
     async def _stream(self, context: Context) -> RunResult:
+        preferred = self.replica
         request_tokens = context.max_tokens + sum(len(m.content) // 3 for m in context.messages)
         async with self.pool.reserve(
             self.claimed.model,
@@ -278,6 +282,7 @@ class Execution:
                 self.replica = lease.replica.id
                 self._reconstructed()
             self.replica = lease.replica.id
+            self._placed(lease, preferred)
             self._emit_running(lease)
             stream = lease.engine.generate(self._request(context, lease.model))
             try:
@@ -286,6 +291,14 @@ class Execution:
                 await stream.aclose()
         state = RunState.INCOMPLETE if reason == "length" else RunState.COMPLETED
         return self._result(state, reason)
+
+    def _placed(self, lease: Lease, preferred: str) -> None:
+        """Keep why this model and this replica; after a failover the first wait stands, and the newest replica."""
+        if self.waited_ms is None:
+            self.waited_ms = round((time.monotonic() - self.started) * 1000)
+        self.decision = decision_view(
+            self.claimed.requested, lease, self.pool.replicas(), preferred=preferred, failed=self.avoid
+        )
 
     def _emit_running(self, lease: Lease) -> None:
         self.writer.emit(
@@ -334,7 +347,9 @@ class Execution:
             completion_tokens=usage.completion_tokens if usage and not writer.ids_known else writer.tokens,
             model=self.model.id if self.model else "",
             replica=self.replica,
+            waited_ms=self.waited_ms,
             ttft_ms=None if first is None else round((first - self.started) * 1000),
+            decision=self.decision,
             citations=cite(writer.text, self.found.hits) if self.found and self.found.hits else (),
             error=error,
             reconstructed=tuple(self.reconstructed),
@@ -373,6 +388,6 @@ class Execution:
 
         async def finish() -> dict[str, Any] | None:
             numbered = replace(result, seq=self.writer.next_seq())
-            return await in_db(runs.finish_run, run.id, run.attempt, numbered, by=self.runner)
+            return await in_db(finishing.finish_run, run.id, run.attempt, numbered, by=self.runner)
 
         return await until_db(finish)
