@@ -24,6 +24,7 @@ from django.db import InterfaceError, OperationalError
 
 from apps.accounts.types import Actor
 from apps.conversations.eventlog import AsyncLog, frame_data, unpack_ids
+from apps.conversations.metrics import record_end
 from apps.conversations.runner.context import Context, build_context, passages_event, search_notices
 from apps.conversations.runner.decision import decision_view
 from apps.conversations.runner.fitting import fit_context
@@ -375,6 +376,7 @@ class Execution:
         if event is None:
             # A checkpoint that comes after the end finds no running run and fences us too; what counts is this.
             raise FencedOut
+        record_end(self.claimed, result, time.monotonic() - self.started)
         self.writer.emit(event, final=True)
         for _ in range(FINAL_FLUSHES):
             await self.flusher.flushed(self.writer)
