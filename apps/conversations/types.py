@@ -77,6 +77,7 @@ class Turn:
     role: Literal["user", "assistant"]
     text: str
     file_ids: tuple[UUID, ...] = ()
+    replica: str = ""  # which wrote it, so has it in its prefix cache perhaps
 
 
 @dataclass(frozen=True, slots=True)

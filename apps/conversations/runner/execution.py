@@ -270,12 +270,12 @@ class Execution:
             )
 
     async def _stream(self, context: Context) -> RunResult:
-        preferred = self.replica
+        preferred = self.replica or self._warm_replica()
         request_tokens = context.max_tokens + sum(len(m.content) // 3 for m in context.messages)
         async with self.pool.reserve(
             self.claimed.model,
             tokens=request_tokens,
-            prefer=self.replica or None,
+            prefer=preferred or None,
             avoid=self.avoid,
             on_wait=self._emit_waiting,
         ) as lease:
@@ -292,6 +292,10 @@ class Execution:
                 await stream.aclose()
         state = RunState.INCOMPLETE if reason == "length" else RunState.COMPLETED
         return self._result(state, reason)
+
+    def _warm_replica(self) -> str:
+        """The replica of the conversation's last answer, which has its beginning in its prefix cache."""
+        return next((turn.replica for turn in reversed(self.turns) if turn.replica), "")
 
     def _placed(self, lease: Lease, preferred: str) -> None:
         """Keep why this model and this replica; after a failover the first wait stands, and the newest replica."""

@@ -23,7 +23,7 @@ from apps.conversations.access import access_run
 from apps.conversations.eventlog import Append, append_now, encode_frame
 from apps.conversations.models import Conversation, Run, Runner
 from apps.conversations.selectors import View, run_detail_view
-from apps.conversations.services.conversations import announce, branch_path
+from apps.conversations.services.conversations import announce
 from apps.conversations.services.finishing import done_event, finish_run
 from apps.conversations.services.handoff import hint_cancel
 from apps.conversations.types import (
@@ -73,6 +73,19 @@ _CLAIM = f"""
 """  # noqa: S608 - constants
 
 
+_TURNS = """
+    WITH RECURSIVE branch AS (
+        SELECT id, parent_id, role, text, file_ids, run_id, 1 AS depth
+        FROM conversations_message WHERE conversation_id = %(c)s AND id = %(leaf)s
+        UNION ALL
+        SELECT m.id, m.parent_id, m.role, m.text, m.file_ids, m.run_id, b.depth + 1
+        FROM branch b JOIN conversations_message m ON m.conversation_id = %(c)s AND m.id = b.parent_id
+        WHERE b.depth < %(limit)s
+    )
+    SELECT b.role, b.text, b.file_ids, r.replica
+    FROM branch b LEFT JOIN conversations_run r ON r.id = b.run_id AND b.role = 'assistant'
+    ORDER BY b.depth DESC
+"""
 _CHECKPOINT = """
     UPDATE conversations_run r SET
         partial_text = v.text, token_ids = v.ids::int[], prompt_token_ids = v.prompt_ids::int[],
@@ -184,9 +197,9 @@ def _claimed(row: dict[str, Any]) -> ClaimedRun:
 
 
 def load_turns(conversation_id: UUID, question_id: UUID) -> tuple[Turn, ...]:
-    """The branch that ends with a question, oldest first."""
-    path = branch_path(conversation_id, question_id, limit=MAX_TURNS)
-    return tuple(Turn("user" if m.role == "user" else "assistant", m.text, tuple(m.file_ids)) for m in path)
+    """The branch that ends with a question, oldest first; the newest of a longer one."""
+    rows = prepared(_TURNS, {"c": conversation_id, "leaf": question_id, "limit": MAX_TURNS})
+    return tuple(Turn(role, text, tuple(file_ids), replica or "") for role, text, file_ids, replica in rows)
 
 
 def save_context(run_id: UUID, attempt: int, *, context: View, model: str, replica: str) -> bool:
