@@ -292,7 +292,8 @@ class ReplicaPool:
         except BaseException as error:
             self._take_back(ticket)
             if isinstance(error, TimeoutError):
-                raise Overloaded(line.retry_after(self._slots(info.id)), "the wait took too long") from None
+                retry_after_s = line.retry_after(self._slots(info.id))
+                raise Overloaded(retry_after_s, "the wait took too long", code="wait_too_long") from None
             raise
         finally:
             line.leave(ticket)

@@ -60,12 +60,16 @@ class NoReplica(InferenceError):
 
 
 class Overloaded(InferenceError):
-    """The waiting line is full, or would last too long. Nothing was reserved."""
+    """No place, and none to wait for. Nothing was reserved. `reason` is for people; `code` is one of queue_full,
+    wait_too_long, user_limit, organization_limit, too_large, pressure. `alternative`: a smaller model that may be
+    offered, openly. For a prompt that is too large `retry_after_s` is 0: asking again is of no use."""
 
-    def __init__(self, retry_after_s: float, reason: str) -> None:
+    def __init__(self, retry_after_s: float, reason: str, *, code: str = "queue_full", alternative: str = "") -> None:
         super().__init__(reason)
         self.retry_after_s = retry_after_s
         self.reason = reason
+        self.code = code
+        self.alternative = alternative
 
 
 # ---------------------------------------------------------------- one generation

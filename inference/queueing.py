@@ -70,7 +70,7 @@ class WaitingLine(Generic[Grant]):
                 f"{len(self.tickets)} requests are already waiting",
             )
         if wait is not None and wait > self.max_wait_s:
-            raise Overloaded(self.retry_after(slots), f"the wait would be about {wait:.0f} s")
+            raise Overloaded(self.retry_after(slots), f"the wait would be about {wait:.0f} s", code="wait_too_long")
         self.tickets.append(ticket)
         self._tell(ticket, WaitState(position, wait))
 

@@ -12,8 +12,8 @@ from apps.accounts.public import check_rate, check_rate_on_loop, peek_rate_on_lo
 from apps.accounts.services import limits
 from apps.accounts.types import Actor
 from apps.core.errors import RateLimited
-from apps.core.pipe import Pipe
 from apps.core.valkey import valkey
+from inference.pipe import Pipe
 
 
 def actor() -> Actor:

@@ -38,7 +38,7 @@ async def measure(call: Callable[[], Awaitable[object]], calls: int, together: i
 async def run(url: str, calls: int) -> dict[str, float]:
     import redis.asyncio
 
-    from apps.core.pipe import Pipe, Script
+    from inference.pipe import Pipe, Script
 
     pool = redis.asyncio.BlockingConnectionPool.from_url(url, max_connections=16)
     client, pipe, script = redis.asyncio.Redis.from_pool(pool), Pipe(url), Script(SCRIPT)

@@ -28,8 +28,8 @@ from apps.conversations.eventlog import (
 from apps.conversations.eventlog.log import MAX_ENTRIES
 from apps.conversations.realtime.relay import CATCH_UP, MAX_BUFFERED_BYTES, Reader, Relay
 from apps.core.ids import new_id
-from apps.core.pipe import Pipe
 from apps.core.valkey import valkey
+from inference.pipe import Pipe
 from tests.services import Services
 
 RUN = UUID("0198c0de-0000-7000-8000-000000000001")

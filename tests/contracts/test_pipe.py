@@ -9,8 +9,8 @@ import pytest
 import redis
 from django.conf import settings
 
-from apps.core import pipe as module
-from apps.core.pipe import Pipe, Script
+from inference import pipe as module
+from inference.pipe import Pipe, Script
 from infra.local.ports import free_port
 from tests.services import Services
 

@@ -28,7 +28,7 @@ from apps.conversations.runner.process import RunnerProcess  # noqa: E402
 from apps.conversations.services import finishing, runs  # noqa: E402
 from apps.conversations.types import ClaimedRun, RunResult  # noqa: E402
 from apps.core.db import in_db  # noqa: E402
-from apps.core.pipe import Script  # noqa: E402
+from inference.pipe import Script  # noqa: E402
 
 # KEYS: log, readers. ARGV: id, seq, frame, token ids. Takes the next free number when its own is used.
 _APPEND = Script("""

@@ -11,8 +11,8 @@ from django.conf import settings
 
 from apps.accounts.types import Actor
 from apps.core.errors import RateLimited
-from apps.core.pipe import Pipe, Script
 from apps.core.valkey import valkey
+from inference.pipe import Pipe, Script
 
 log = structlog.get_logger(__name__)
 Kind = Literal["run"]

@@ -10,7 +10,7 @@ from uuid import UUID
 import redis
 from django.conf import settings
 
-from apps.core.pipe import Pipe, Script
+from inference.pipe import Pipe, Script
 
 # More than the ticks of the longest run: a log that lost its beginning could not be read from the start.
 MAX_ENTRIES = 50_000

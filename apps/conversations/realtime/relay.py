@@ -34,7 +34,7 @@ from apps.conversations.types import RunFrame
 from apps.core.db import in_db
 from apps.core.ids import new_id
 from apps.core.loops import stop_tasks
-from apps.core.pipe import Pipe
+from inference.pipe import Pipe
 
 log = structlog.get_logger(__name__)
 MAX_BUFFERED_BYTES = 256 * 1024

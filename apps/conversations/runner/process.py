@@ -26,9 +26,9 @@ from apps.conversations.services.handoff import CANCEL_CHANNEL
 from apps.conversations.types import ClaimedRun, Lane
 from apps.core.db import in_db
 from apps.core.loops import stop_tasks
-from apps.core.pipe import Pipe
 from apps.core.valkey import new_async_valkey
 from inference.client import ReplicaPool
+from inference.pipe import Pipe
 
 log = structlog.get_logger(__name__)
 CLAIM_BATCH = 32

@@ -1,0 +1,331 @@
+"""What a process holds of the shared admission: its tickets, its heartbeat, and the news of its grants.
+
+Responsible for: one call to ask and one to release; waiting for the feed; telling waiters where they are; saying again
+what it holds when Valkey has forgotten; never leaving a ticket behind. Leaves every decision to the scripts, and the
+line of one process without Valkey to `inference.client`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import redis
+
+from inference.admission.policy import DEFAULT, Policy
+from inference.admission.stats import Stats
+from inference.admission.types import Ask, Grant, Standing
+from inference.admission.verbs import Gone, Granted, NoneReady, Refused, Stranger, Verbs, digest
+from inference.members import spread
+from inference.pipe import Pipe
+from inference.protocol import NoReplica, Overloaded, ReplicaInfo
+from inference.queueing import OnWait, WaitState
+
+log = logging.getLogger(__name__)
+
+FEED_WAIT_S = 2.0
+FEED_BATCH = 200
+LOOKED_UP_AT_ONCE = 100
+# Releases that could not be said; more than this many are left to the reaper.
+MOST_UNSAID = 10_000
+
+
+@dataclass(eq=False, slots=True)
+class _Ticket:
+    """`asked` and `granted`: milliseconds by the server's clock. `place` ends with the replica or with an error."""
+
+    ask: Ask
+    asked: float
+    on_wait: OnWait | None
+    place: asyncio.Future[str]
+    told: WaitState | None = None
+    first: WaitState | None = None
+    replica: str = ""
+    granted: float = 0.0
+    used: int | None = None
+
+    def tell(self, state: WaitState) -> None:
+        """The waiter hears of a change of position only."""
+        if self.first is None:
+            self.first = state
+        if self.told is None or self.told.position != state.position:
+            self.told = state
+            if self.on_wait:
+                self.on_wait(state)
+
+    def settle(self, replica: str, now: float) -> None:
+        if not self.place.done():
+            self.replica, self.granted = replica, now
+            self.place.set_result(replica)
+
+    def fail(self, error: Exception) -> None:
+        if not self.place.done():
+            self.place.set_exception(error)
+
+
+class Admission:
+    """`owner` names this process, differently at each start. `acquire` raises redis.RedisError while Valkey is away."""
+
+    def __init__(self, pipe_url: str, *, owner: str, policy: Policy = DEFAULT) -> None:
+        self.policy = policy
+        self.stats = Stats()
+        self.owner = owner
+        self._pipe = Pipe(pipe_url)
+        self._feed = Pipe(pipe_url, patience_s=FEED_WAIT_S + 5)
+        self._verbs = Verbs(self._pipe, owner, policy)
+        self._replicas: dict[str, tuple[ReplicaInfo, ...]] = {}
+        self._digests: dict[str, str] = {}
+        self._tickets: dict[str, _Ticket] = {}
+        self._unsaid: dict[str, int | None] = {}
+        self._meeting = asyncio.Lock()
+        self._replicas_changed = asyncio.Event()
+        self._heard_at = time.monotonic()
+        self._offset_ms = 0.0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._releasing: set[asyncio.Task[None]] = set()
+
+    # ------------------------------------------------ life
+
+    async def start(self) -> None:
+        """Begins to beat. Valkey may be away: then asking raises until it is there."""
+        try:
+            await self._meet()
+        except (redis.RedisError, Stranger) as error:
+            log.warning("the shared admission cannot be reached: %s", error)
+        loops = {
+            "beat": (self._beat, self.policy.heartbeat_s),
+            "feed": (self._hear, 0.0),
+            "announce": (self._announce, self.policy.announce_s),
+        }
+        for name, (step, pause_s) in loops.items():
+            self._tasks.append(asyncio.create_task(_keep(step, pause_s), name=f"admission-{name}"))
+
+    async def stop(self) -> None:
+        """Waiting tickets are cancelled; what is still held is released."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+        for ticket in list(self._tickets.values()):
+            ticket.place.cancel()
+            self._leave(ticket)
+        await asyncio.gather(*self._releasing, return_exceptions=True)
+        await self._feed.close()
+        await self._pipe.close()
+
+    def set_replicas(self, replicas: Sequence[ReplicaInfo]) -> None:
+        """The ready ones, of all models. Who waits for a model without any is told so."""
+        by_model: dict[str, list[ReplicaInfo]] = {}
+        for replica in replicas:
+            by_model.setdefault(replica.model, []).append(replica)
+        for model in self._replicas.keys() - by_model.keys():
+            by_model[model] = []
+            for ticket in self._tickets.values():
+                if ticket.ask.model == model:
+                    ticket.fail(NoReplica(model))
+        before = self._digests
+        self._replicas = {model: tuple(group) for model, group in by_model.items()}
+        self._digests = {model: digest(group) for model, group in self._replicas.items()}
+        if self._digests != before:
+            self._replicas_changed.set()
+
+    # ------------------------------------------------ places
+
+    @asynccontextmanager
+    async def acquire(self, ask: Ask, on_wait: OnWait | None = None) -> AsyncIterator[Grant]:
+        """A place, after a wait when all are taken; released when the `async with` ends.
+
+        `on_wait` is called in the event loop, with the position when the wait begins and each time it changes.
+        Raises NoReplica, Overloaded, redis.RedisError (Valkey is away).
+        """
+        ticket = _Ticket(ask, self._now(), on_wait, asyncio.get_running_loop().create_future())
+        self._tickets[ask.ticket] = ticket
+        try:
+            yield await self._admit(ticket)
+        finally:
+            self._leave(ticket)
+
+    def used(self, ticket: str, tokens: int) -> None:
+        """How many tokens the run really took, told before its place is left: the rest is given back to its budget
+        and to its part of the line. Without it all that was reserved counts as used."""
+        if held := self._tickets.get(ticket):
+            held.used = tokens
+
+    async def capacity(self, model: str) -> Standing:
+        return await self._verbs.capacity(model)
+
+    async def _admit(self, ticket: _Ticket) -> Grant:
+        if self._replicas_changed.is_set():
+            await self._meet()
+        lane = ticket.ask.lane
+        try:
+            async with asyncio.timeout(self.policy.max_wait_s[lane]):
+                await self._enter(ticket)
+                replica = await ticket.place
+        except TimeoutError:
+            raise self._count(Overloaded(30.0, "the wait took too long", code="wait_too_long")) from None
+        waited_s = max(0.0, ticket.granted - ticket.asked) / 1000
+        self.stats.granted[f"{lane}:{ticket.ask.tier}"] += 1
+        self.stats.waited(waited_s, ticket.first.estimated_wait_s if ticket.first else None)
+        return Grant(ticket.ask.ticket, replica, waited_s)
+
+    async def _enter(self, ticket: _Ticket, *, again: bool = False) -> None:
+        """Ask; afterwards the ticket's place is settled, failed, or on its way through the feed."""
+        try:
+            reply = await self._verbs.ask(self._now(), ticket.ask, asked=ticket.asked, again=again)
+        except Stranger:
+            if again:
+                raise
+            await self._meet()
+            if ticket.first is None and not ticket.place.done():
+                await self._enter(ticket)
+            return
+        match reply:
+            case Granted(replica):
+                ticket.settle(replica, self._now())
+            case WaitState():
+                ticket.tell(reply)
+            case Refused():
+                ticket.fail(self._count(self._refusal(ticket.ask, reply)))
+            case NoneReady():
+                ticket.fail(NoReplica(ticket.ask.model))
+
+    def _count(self, refusal: Overloaded) -> Overloaded:
+        self.stats.refused[refusal.code] += 1
+        return refusal
+
+    def _refusal(self, ask: Ask, refused: Refused) -> Overloaded:
+        smaller = self.policy.smaller.get(ask.model, "")
+        reasons = {
+            "queue_full": f"{refused.detail} requests are already waiting",
+            "wait_too_long": f"the wait would be about {refused.detail.partition('.')[0]} s",
+            "user_limit": "you have too many requests in progress, or used many tokens just now",
+            "organization_limit": "your organization has too many requests in progress, or used many tokens just now",
+            "too_large": f"it needs {ask.need} tokens and the largest replica holds {refused.detail}",
+            "pressure": "the model has more to do than it can finish",
+        }
+        return Overloaded(
+            refused.retry_s or 0.0,
+            reasons[refused.code],
+            code=refused.code,
+            alternative=smaller if self._replicas.get(smaller) else "",
+        )
+
+    def _leave(self, ticket: _Ticket) -> None:
+        """Release in the background: leaving must not wait for Valkey, nor fail because it is away."""
+        if self._tickets.get(ticket.ask.ticket) is not ticket:
+            return
+        del self._tickets[ticket.ask.ticket]
+        place = ticket.place
+        refused = place.done() and not place.cancelled() and isinstance(place.exception(), Overloaded | NoReplica)
+        if refused and ticket.first is None:
+            return  # it never had anything
+        task = asyncio.create_task(self._release(ticket.ask.ticket, ticket.used))
+        self._releasing.add(task)
+        task.add_done_callback(self._releasing.discard)
+
+    async def _release(self, ticket: str, used: int | None) -> None:
+        if ticket in self._tickets:
+            return  # asked again meanwhile: the new ask has replaced it
+        try:
+            await self._verbs.release(self._now(), ticket, used)
+        except Stranger:
+            # Someone may be telling a fresh Valkey of this ticket: said again at the next beat.
+            self._owe(ticket, used)
+        except redis.RedisError:
+            self._owe(ticket, used)
+
+    def _owe(self, ticket: str, used: int | None) -> None:
+        if len(self._unsaid) < MOST_UNSAID:
+            self._unsaid[ticket] = used
+
+    # ------------------------------------------------ heartbeat, recovery
+
+    def _now(self) -> float:
+        """Milliseconds by the server's clock, which all owners share; steady when ours is set."""
+        return time.monotonic() * 1000 + self._offset_ms
+
+    async def _beat(self) -> None:
+        try:
+            await self._meet()
+            unsaid, self._unsaid = self._unsaid, {}
+            for id, used in unsaid.items():
+                await self._release(id, used)
+        except redis.RedisError as error:
+            if time.monotonic() - self._heard_at > self.policy.owner_ttl_s:
+                # Others have given our tickets away by now.
+                for ticket in self._tickets.values():
+                    ticket.fail(redis.ConnectionError(f"Valkey is away: {error}"))
+            raise
+
+    async def _meet(self) -> None:
+        """Beat; tell what is stale, and everything when Valkey does not know us."""
+        async with self._meeting:
+            seconds, micros = await self._pipe.call("TIME")
+            self._offset_ms = int(seconds) * 1000 + int(micros) / 1000 - time.monotonic() * 1000
+            self._replicas_changed.clear()
+            first = not self._verbs.epoch
+            beat = await self._verbs.beat(self._now(), tuple(self._digests.items()))
+            self.stats.reaped += beat.reaped
+            for model in beat.stale:
+                await self._verbs.set_replicas(self._now(), model, self._replicas.get(model, ()))
+            if not beat.known and not first:
+                await self._remind()
+            self._heard_at = time.monotonic()
+
+    async def _remind(self) -> None:
+        """Say again what we hold, then who waits, oldest first."""
+        self.stats.recovered += 1
+        oldest_first = sorted(self._tickets.values(), key=lambda ticket: ticket.asked)
+        for ticket in oldest_first:
+            if ticket.replica:
+                await self._verbs.hold(
+                    self._now(), ticket.ask, asked=ticket.asked, granted=ticket.granted, replica=ticket.replica
+                )
+        for ticket in oldest_first:
+            if ticket.first is not None and not ticket.place.done():
+                await self._enter(ticket, again=True)
+
+    # ------------------------------------------------ news
+
+    async def _hear(self) -> None:
+        """Grants to our waiting tickets, as they come."""
+        feed = f"adm:feed:{self.owner}"
+        reply = await self._feed.call("BLMPOP", FEED_WAIT_S, 1, feed, "LEFT", "COUNT", FEED_BATCH)
+        for item in reply[1] if reply else ():
+            id, _, replica = item.decode().partition("\n")
+            if ticket := self._tickets.get(id):
+                ticket.settle(replica, self._now())
+
+    async def _announce(self) -> None:
+        """Tell waiters of changed positions; settle those whose news was lost."""
+        waiting = [ticket for ticket in self._tickets.values() if ticket.first and not ticket.place.done()]
+        for at in range(0, len(waiting), LOOKED_UP_AT_ONCE):
+            group = waiting[at : at + LOOKED_UP_AT_ONCE]
+            epoch = self._verbs.epoch
+            places = await self._verbs.where([ticket.ask.ticket for ticket in group])
+            for ticket, place in zip(group, places, strict=True):
+                if ticket.place.done():
+                    continue
+                match place:
+                    case WaitState():
+                        ticket.tell(place)
+                    case Granted(replica):
+                        ticket.settle(replica, self._now())
+                    case Gone() if epoch == self._verbs.epoch:
+                        await self._meet()
+
+
+async def _keep(step: Callable[[], Awaitable[None]], pause_s: float) -> None:
+    """Repeat a step for ever. While Valkey is away, one try a second."""
+    while True:
+        try:
+            await step()
+            await asyncio.sleep(spread(pause_s))
+        except (redis.RedisError, Stranger) as error:
+            log.warning("the shared admission cannot be reached: %s", error)
+            await asyncio.sleep(spread(1.0))

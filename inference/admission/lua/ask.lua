@@ -1,0 +1,79 @@
+-- A ticket asks for a place.
+-- ARGV: now, epoch, owner, ticket, model, lane, tier, user, organization, need, prefer, avoid (one a line), asked,
+-- again ("1": it waited before Valkey was emptied, and is not refused now).
+-- Returns {'epoch'}, {'none'} (no replica), {'granted', replica}, {'queued', position, seconds}, or
+-- {'refused', code, seconds until it is worth asking again, largest ticket or seconds}. '' for unknown seconds.
+local now, again = tonumber(ARGV[1]), ARGV[14] == '1'
+if is_stranger(ARGV[3], ARGV[2]) then return { 'epoch' } end
+local old = read_ticket(ARGV[4])
+if old then drop(old, nil, now) end
+local t = { id = ARGV[4], model = ARGV[5], class = ARGV[6] .. ':' .. ARGV[7], lane = ARGV[6], tier = ARGV[7],
+  user = ARGV[8], organization = ARGV[9], owner = ARGV[3], need = tonumber(ARGV[10]), prefer = ARGV[11],
+  avoid = ARGV[12], asked = tonumber(ARGV[13]) }
+local base = 'adm:m:' .. t.model
+
+local function seconds(s) return s and string.format('%.3f', s) or '' end
+
+local function refuse(code, wait_s, detail) return { 'refused', code, seconds(wait_s), detail or '' } end
+
+-- By then half of the line before it has been served.
+local function half_of_line()
+  local _, hold = rates(t.model)
+  local tokens = tonumber(call('HGET', class_key(t.model, t.class), 'tokens') or 0)
+  return math.max(1, seconds_for(t.model, t.class, tokens / 2) or hold)
+end
+
+local function over_limit(who, code, limit)
+  if limit.concurrency > 0 and tonumber(call('HGET', 'adm:flying', who) or 0) >= limit.concurrency then
+    local _, hold = rates(t.model)
+    return refuse(code, math.max(1, hold / limit.concurrency))
+  end
+  local wait = budget_wait(who, limit.rate, t.need, now)
+  if wait > 0 then return refuse(code, wait / 1000) end
+end
+
+local function no_place()
+  local waiting, rung = tonumber(call('HGET', class_key(t.model, t.class), 'waiting') or 0), level(t.model)
+  if rung >= 4 or (rung == 3 and t.tier == P.first_refused and P.smaller[t.model]) then return refuse('pressure', half_of_line()) end
+  if waiting >= P.max_waiting / (rung >= 2 and 2 or 1) then return refuse('queue_full', half_of_line(), waiting) end
+  local _, wait = forecast_for(t)
+  local most = P.max_wait_ms[t.lane] / 1000
+  if wait and wait > most then return refuse('wait_too_long', math.max(1, wait - most), seconds(wait)) end
+end
+
+local largest = tonumber(call('HGET', base, 'largest') or 0)
+if not again then
+  if largest == 0 then return { 'none' } end
+  if t.need > largest then return refuse('too_large', nil, largest) end
+  local refusal = over_limit('u:' .. t.user, 'user_limit', P.users[t.tier])
+    or over_limit('o:' .. t.organization, 'organization_limit', P.organizations[t.tier])
+  if refusal then return refusal end
+end
+
+local settling = is_settling(now)
+if not settling and call('EXISTS', base .. ':classes') == 0 then
+  local r = choose(t, nil)
+  if r then
+    write_ticket(t, now + P.reservation_ms)
+    spend_both(t, t.need, now)
+    grant(t, r, now)
+    return { 'granted', r.id }
+  end
+end
+local room = not settling and call('EXISTS', base .. ':room') == 1
+local refusal = not again and no_place()
+if refusal and not room then return refusal end
+write_ticket(t, now + P.max_wait_ms[t.lane] + P.owner_ttl_ms)
+spend_both(t, t.need, now)
+enqueue(t, now)
+if room then
+  pump(t.model, now, t.id)
+  local replica = call('HGET', 'adm:t:' .. t.id, 'replica')
+  if replica then return { 'granted', replica } end
+end
+if refusal then
+  drop(t, nil, now)
+  return refusal
+end
+local position, wait = forecast_of(t)
+return { 'queued', position, seconds(wait) }

@@ -1,0 +1,79 @@
+"""The words of admission: what a run asks for and what it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Lane(StrEnum):
+    """The kind of work. Long prompts have a lane of their own, so that they cannot freeze short ones."""
+
+    INTERACTIVE = "interactive"
+    LONG = "long"
+    BATCH = "batch"
+
+
+class Tier(StrEnum):
+    """What a tenant pays for."""
+
+    FREE = "free"
+    PLUS = "plus"
+    ENTERPRISE = "enterprise"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One attempt at a run that asks for a place; `ticket` is its id, unique among all that wait or hold.
+
+    `prompt_tokens` and `output_tokens`, the most it can produce, are together reserved of a replica's KV memory.
+    `prefer`: a replica with a warm prefix, used unless it is much busier than the best. `avoid`: replicas that just
+    failed this ticket, used only when there is no other.
+    """
+
+    ticket: str
+    model: str
+    lane: Lane
+    tier: Tier
+    user: str
+    organization: str
+    prompt_tokens: int
+    output_tokens: int
+    prefer: str = ""
+    avoid: tuple[str, ...] = ()
+
+    @property
+    def need(self) -> int:
+        """Tokens of KV memory."""
+        return max(1, self.prompt_tokens + self.output_tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A slot and KV memory on `replica`, until the `async with` ends."""
+
+    ticket: str
+    replica: str
+    waited_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits of one class: tickets and the tokens that they would reserve."""
+
+    lane: Lane
+    tier: Tier
+    tickets: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How a model stands. `tokens_per_s`: reserved tokens released a second, None until measured. `level`: 0 to 4 on
+    the pressure ladder."""
+
+    slots: int
+    running: int
+    tokens_per_s: float | None
+    level: int
+    waiting: tuple[Waiting, ...]

@@ -1,0 +1,229 @@
+"""Places: who gets which replica, what is refused at once, and that every place comes back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+
+import pytest
+from django.conf import settings
+
+from inference.admission import Budget, Lane, Policy, Tier
+from inference.admission.policy import _lua
+from inference.admission.verbs import Granted, NoneReady, Refused, Stranger
+from inference.pipe import Pipe, Script
+from inference.queueing import WaitState
+from tests.contracts.admission_subjects import Line
+from tests.factories.admission import a_replica, an_ask, connect, leaks
+
+
+@pytest.fixture
+async def pipe() -> AsyncIterator[Pipe]:
+    made = Pipe(settings.REDIS_URL)
+    yield made
+    await made.close()
+
+
+async def test_the_least_loaded_replica_by_slots_and_by_memory_is_given(pipe: Pipe) -> None:
+    line = await Line(pipe).begin(a_replica("a", slots=4, kv=1_000), a_replica("b", slots=4, kv=1_000))
+    assert await line.ask(an_ask("1", prompt_tokens=500)) == Granted("a")
+    replies = [await line.ask(an_ask(n)) for n in "234567"]
+    assert replies == [Granted("b")] * 3 + [Granted("a")] * 3, "540 tokens weigh more than two slots"
+    assert isinstance(await line.ask(an_ask("8", prompt_tokens=700)), WaitState), "a slot is free, but not the memory"
+    assert leaks(connect(settings.REDIS_URL)) == []
+
+
+async def test_the_preferred_replica_is_given_unless_it_is_much_busier(pipe: Pipe) -> None:
+    line = await Line(pipe).begin(a_replica("a", slots=4), a_replica("b", slots=4))
+    replies = [await line.ask(an_ask(str(n), prefer="b")) for n in range(5)]
+    assert replies == [Granted("b")] * 3 + [Granted("a"), Granted("b")]
+
+
+async def test_replicas_to_avoid_are_given_only_when_there_is_no_other(pipe: Pipe) -> None:
+    line = await Line(pipe).begin(a_replica("a", slots=2), a_replica("b", slots=1))
+    assert await line.ask(an_ask("1", avoid=("a",), prefer="a")) == Granted("b")
+    assert await line.ask(an_ask("2", avoid=("a",))) == Granted("a")
+
+
+async def test_a_replica_that_is_not_named_any_more_gets_nothing_and_one_that_says_nothing_has_no_bounds(
+    pipe: Pipe,
+) -> None:
+    line = await Line(pipe).begin(a_replica("a"), a_replica("b"))
+    assert await line.ask(an_ask("1")) == Granted("a")
+    unknown = a_replica("c", slots=1, kv=0, context=0)
+    await line.verbs.set_replicas(line.now, "m", [unknown])
+    assert await line.ask(an_ask("2", prompt_tokens=10**6)) == Granted("c")
+    assert isinstance(await line.ask(an_ask("3")), WaitState)
+    await line.release("1")
+    assert await line.news() == []
+    assert not connect(settings.REDIS_URL).exists("adm:m:m:r:a"), "forgotten with its last ticket"
+    await line.release("2")
+    assert await line.news() == ["3"]
+    assert leaks(connect(settings.REDIS_URL)) == []
+
+
+async def test_what_no_replica_can_hold_is_refused_at_once(pipe: Pipe) -> None:
+    line = await Line(pipe).begin(a_replica("a", kv=10_000, context=2_000), a_replica("b", kv=3_000, context=8_000))
+    assert await line.ask(an_ask("1", prompt_tokens=4_000)) == Refused("too_large", None, "3000")
+    assert await line.ask(an_ask("2", prompt_tokens=2_900)) == Granted("b")
+    assert await line.ask(an_ask("3", model="another")) == NoneReady()
+
+
+async def test_a_line_has_an_end(pipe: Pipe) -> None:
+    line = await Line(pipe, policy=Policy(max_waiting=3, ladder=(9, 9, 9, 9))).begin(a_replica(slots=1))
+    replies = [await line.ask(an_ask(str(n))) for n in range(5)]
+    assert [type(reply) for reply in replies] == [Granted, WaitState, WaitState, WaitState, Refused]
+    assert isinstance(replies[-1], Refused)
+    assert (replies[-1].code, replies[-1].detail) == ("queue_full", "3")
+    assert replies[-1].retry_s == 10.0, "unmeasured: as if an answer took ten seconds"
+    assert isinstance(await line.ask(an_ask("other", tier=Tier.PLUS)), WaitState), "each class has its own"
+    assert leaks(connect(settings.REDIS_URL)) == []
+
+
+async def test_who_would_wait_too_long_is_refused_with_the_time_after_which_the_wait_is_bearable(pipe: Pipe) -> None:
+    policy = Policy(max_wait_s={"interactive": 25, "long": 300, "batch": 300}, ladder=(9, 9, 9, 9))
+    line = await Line(pipe, policy=policy).begin(a_replica(slots=1))
+    await line.ask(an_ask("measured"))
+    await line.release("measured", after_s=10)
+    await line.ask(an_ask("runs"))
+    assert [await line.ask(an_ask(n)) for n in "ab"] == [WaitState(1, 10.0), WaitState(2, 20.0)]
+    assert await line.ask(an_ask("c")) == Refused("wait_too_long", 5.0, "30.000")
+
+
+async def test_a_user_and_an_organization_have_so_many_in_progress(pipe: Pipe) -> None:
+    policy = Policy(
+        users=dict.fromkeys(Tier, Budget(concurrency=2)), organizations=dict.fromkeys(Tier, Budget(concurrency=3))
+    )
+    line = await Line(pipe, policy=policy).begin(a_replica(slots=1))
+    one = {"user": "one", "organization": "x"}
+    assert [type(await line.ask(an_ask(n, **one))) for n in "ab"] == [Granted, WaitState]
+    refused = await line.ask(an_ask("c", **one))
+    assert isinstance(refused, Refused)
+    assert refused.code == "user_limit"
+    assert isinstance(await line.ask(an_ask("d", user="two", organization="x")), WaitState)
+    refused = await line.ask(an_ask("e", user="three", organization="x"))
+    assert isinstance(refused, Refused)
+    assert refused.code == "organization_limit"
+    assert isinstance(await line.ask(an_ask("f", user="four", organization="y")), WaitState)
+    await line.release("a", "b")
+    assert isinstance(await line.ask(an_ask("g", **one)), WaitState)
+
+
+async def test_a_budget_of_tokens_lets_a_burst_through_and_says_when_to_come_back(pipe: Pipe) -> None:
+    policy = Policy(users=dict.fromkeys(Tier, Budget(tokens_per_s=10)), burst_s=30)
+    line = await Line(pipe, policy=policy).begin(a_replica(slots=9))
+    replies = [await line.ask(an_ask(str(n), user="u")) for n in range(4)]
+    assert replies[:3] == [Granted("r1")] * 3
+    assert replies[3] == Refused("user_limit", 10.0, "")
+    await line.release("0", used=20)
+    assert await line.ask(an_ask("again", user="u")) == Refused("user_limit", 2.0, ""), "80 tokens were given back"
+    line.now += 2_000
+    assert isinstance(await line.ask(an_ask("later", user="u")), Granted)
+    assert isinstance(await line.ask(an_ask("other", user="v")), Granted)
+
+
+async def test_who_asks_twice_has_one_place(pipe: Pipe) -> None:
+    line = await Line(pipe).begin(a_replica(slots=1))
+    assert [await line.ask(an_ask("1")) for _ in range(3)] == [Granted("r1")] * 3
+    assert await line.ask(an_ask("2")) == WaitState(1, None)
+    assert await line.ask(an_ask("2")) == WaitState(1, None)
+    assert leaks(connect(settings.REDIS_URL)) == []
+
+
+async def test_an_owner_that_was_never_heard_must_beat_first(pipe: Pipe) -> None:
+    await Line(pipe).begin(a_replica())
+    with pytest.raises(Stranger):
+        await Line(pipe, "another").ask(an_ask("1"))
+
+
+async def test_the_dead_owners_places_go_to_those_who_wait(pipe: Pipe) -> None:
+    alive, dead = await Line(pipe, "alive").begin(a_replica(slots=2)), await Line(pipe, "dead").begin()
+    for n in "ab":
+        assert isinstance(await dead.ask(an_ask(n)), Granted)
+    await dead.ask(an_ask("c"))
+    await alive.ask(an_ask("d"))
+    alive.now += 9_000
+    assert (await alive.beat()).reaped == 0
+    alive.now += 2_000
+    assert (await alive.beat()).reaped == 3
+    assert await alive.news() == ["d"]
+    assert leaks(connect(settings.REDIS_URL)) == []
+    assert not connect(settings.REDIS_URL).exists("adm:feed:dead")
+    dead.now = alive.now
+    assert not (await dead.beat()).known, "it must say again what it holds"
+
+
+async def test_a_place_ends_at_its_deadline_though_its_owner_lives(pipe: Pipe) -> None:
+    line = await Line(pipe, policy=Policy(reservation_s=100)).begin(a_replica(slots=1))
+    await line.ask(an_ask("1"))
+    await line.ask(an_ask("2"))
+    line.now += 50_000
+    assert (await line.beat()).reaped == 0
+    line.now += 51_000
+    assert (await line.beat()).reaped == 1
+    assert await line.news() == ["2"]
+    assert leaks(connect(settings.REDIS_URL)) == []
+
+
+async def test_a_build_that_does_not_free_what_it_reaps_is_noticed(pipe: Pipe) -> None:
+    """The checker of this file on a seeded bug."""
+    alive, dead = await Line(pipe, "alive").begin(a_replica(slots=2)), await Line(pipe, "dead").begin()
+    await dead.ask(an_ask("a"))
+    sound = alive.verbs.scripts["beat"].source
+    broken = sound.replace("    drop(t, nil, now)\n    touched", "    erase_ticket(t)\n    touched")
+    assert broken != sound
+    alive.verbs.scripts["beat"] = Script(broken)
+    alive.now += 11_000
+    assert (await alive.beat()).reaped == 1
+    assert leaks(connect(settings.REDIS_URL)) == [
+        "replicas: adm:m:m:r:r1 kv_used is 100 and should be 0",
+        "replicas: adm:m:m:r:r1 used is 1 and should be 0",
+    ]
+
+
+async def test_nothing_leaks_whatever_happens_in_whatever_order(pipe: Pipe) -> None:
+    dice = random.Random(7)
+    policy = Policy(max_waiting=6, users=dict.fromkeys(Tier, Budget(concurrency=4)))
+    lines = [await Line(pipe, f"owner{n}", policy).begin() for n in range(3)]
+    replicas = [a_replica(f"r{n}", slots=3, kv=2_000) for n in range(4)]
+    valkey, live = connect(settings.REDIS_URL), dict[str, Line]()
+    for turn in range(600):
+        line = dice.choice(lines)
+        line.now = 1_000_000 + turn * 100
+        match dice.randrange(8):
+            case 0 | 1 | 2 | 3:
+                ask = an_ask(
+                    f"t{dice.randrange(60)}",
+                    lane=dice.choice(list(Lane)),
+                    tier=dice.choice(list(Tier)),
+                    user=f"u{dice.randrange(8)}",
+                    prompt_tokens=dice.randrange(1_500),
+                    prefer=dice.choice(["", "r1", "gone"]),
+                    avoid=dice.choice([(), ("r0", "r2")]),
+                )
+                if not isinstance(await line.ask(ask), Refused | NoneReady):
+                    live[ask.ticket] = line
+                else:
+                    live.pop(ask.ticket, None)
+            case 4 | 5 | 6 if live:
+                ticket = dice.choice(list(live))
+                live.pop(ticket)
+                await line.verbs.release(line.now, ticket, dice.choice([None, 10]))
+            case _:
+                await line.verbs.set_replicas(line.now, "m", dice.sample(replicas, dice.randrange(5)))
+        if turn % 20 == 0:
+            for each in lines:
+                each.now = line.now
+                await each.beat()
+            assert leaks(valkey) == [], turn
+    for ticket in live:
+        await lines[0].verbs.release(lines[0].now, ticket)
+    assert leaks(valkey) == []
+    assert list(valkey.scan_iter("adm:t:*")) == []
+
+
+def test_no_name_of_the_policy_can_become_code() -> None:
+    assert _lua({"a-b": [1, 2.5, "c"]}) == "{['a-b']={1,2.5,'c'}}"
+    for text in ("it's", "a\\b", "a\nb"):
+        with pytest.raises(ValueError, match="not a name"):
+            _lua(text)
