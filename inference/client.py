@@ -1,8 +1,8 @@
 """What the rest of the product uses to get an answer: a pool of replicas, and a reservation on one of them.
 
-Responsible for: keeping the registry fresh, choosing the least loaded ready replica, waiting in a bounded line,
-and cooling down replicas that fail. Works from Valkey (published by the supervisor) and from a list of URLs that
-it checks itself. Leaves to the caller: retries, resuming, and what a reader is told.
+Responsible for: keeping the registry fresh, choosing the least loaded ready replica, waiting in a bounded line, and
+probing replicas that failed before they are used again. Works from Valkey (published by the supervisor) and from a
+list of URLs that it checks itself. Leaves to the caller: retries, resuming, and what a reader is told.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import RedisError
 
+from inference.breaker import spread
 from inference.engines.factory import make_engine
-from inference.members import Member, spread
-from inference.prober import StaticReplicas
+from inference.members import Member
+from inference.prober import PROBE_S, StaticReplicas, try_out
 from inference.protocol import (
     Capacity,
     ChatMessage,
@@ -65,12 +66,14 @@ _AFFINITY_SLACK = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PoolLimits:
-    """`max_waiting` bounds the line of one model in this process; `max_wait_s` bounds the time in it."""
+    """`max_waiting` bounds the line of one model in this process; `max_wait_s` bounds the time in it. `probe_s`: how
+    long a replica that failed may take for a short answer."""
 
     refresh_s: float = 1.0
     max_waiting: int = 256
     max_wait_s: float = 120.0
     merge_s: float = 0.02
+    probe_s: float = PROBE_S
 
 
 @dataclass(eq=False, slots=True)
@@ -81,18 +84,19 @@ class Lease:
     replica: ReplicaInfo
     model: ModelInfo
     waited_s: float
-    _judge: Callable[[InferenceError | None], None] = field(repr=False)
+    _judge: Callable[[InferenceError | None, float], None] = field(repr=False)
+    _asked_at: float = field(default_factory=time.monotonic, repr=False)
     _judged: bool = field(default=False, repr=False)
 
     def report(self, error: InferenceError | None) -> None:
         """Tell the pool how it went, when the error does not leave the `async with` by itself. None: it went well."""
         self._judged = True
-        self._judge(error)
+        self._judge(error, self._asked_at)
 
     def end(self) -> None:
         """The `async with` was left without an error: it went well, unless something else was reported."""
         if not self._judged:
-            self._judge(None)
+            self.report(None)
 
 
 class ReplicaPool:
@@ -116,6 +120,7 @@ class ReplicaPool:
         self._models: tuple[ModelInfo, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
         self._closing: set[asyncio.Task[None]] = set()
+        self._probing: set[asyncio.Task[None]] = set()
 
     # ------------------------------------------------ life
 
@@ -123,10 +128,13 @@ class ReplicaPool:
         """Returns after a first look at the registry and at the URLs; keeps both fresh until `stop`."""
         await self._static.probe()
         await self.refresh()
-        self._tasks = [asyncio.create_task(self._keep_fresh(), name="replica-pool")]
+        self._tasks = [
+            asyncio.create_task(self._keep_fresh(), name="replica-pool"),
+            asyncio.create_task(self._static.probe_always(), name="replica-probes"),
+        ]
 
     async def stop(self) -> None:
-        left = set(self._tasks)
+        left = {*self._tasks, *self._probing}
         while left:
             # Once is not enough: before Python 3.12 `asyncio.wait_for`, in the Valkey client, can lose a cancellation.
             for task in left:
@@ -147,8 +155,8 @@ class ReplicaPool:
     async def _keep_fresh(self) -> None:
         while True:
             await asyncio.sleep(spread(self.limits.refresh_s))
-            await self._static.probe_when_due()
             await self.refresh()
+            self._probe_broken()
 
     async def refresh(self) -> None:
         """Read the registry now. When it cannot be reached the last known state stays in place, and when it has
@@ -178,9 +186,12 @@ class ReplicaPool:
                 self._members[key] = Member(record, others=record.replica.running + record.replica.waiting)
                 continue
             member.update(record)
-        self._models = summarize(records.values())
+        self._summarize()
         for model in list(self._lines):
             self._serve(model)
+
+    def _summarize(self) -> None:
+        self._models = summarize(member.seen() for member in self._members.values())
 
     def _retire(self, member: Member) -> None:
         """Close the engine once its last answer is over: an answer in progress must not lose its connection."""
@@ -189,6 +200,29 @@ class ReplicaPool:
             task = asyncio.create_task(member.engine.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
+
+    def _probe_broken(self) -> None:
+        """A short answer of our own from each replica whose pause is over decides whether others may have one."""
+        now = time.monotonic()
+        for member in self._members.values():
+            if member.info.state is ReplicaState.READY and member.breaker.is_due(now):
+                member.breaker.half_open()
+                task = asyncio.create_task(self._probe(member), name=f"probe-{member.info.id}")
+                self._probing.add(task)
+                task.add_done_callback(self._probing.discard)
+
+    async def _probe(self, member: Member) -> None:
+        ok = True
+        try:
+            await try_out(self._engine(member), member.record.card.id, within_s=self.limits.probe_s)
+        except EngineOverloaded:
+            log.info("%s is full, so it is well", member.info.id)
+        except InferenceError as error:
+            log.warning("%s did not pass its probe: %s", member.info.id, error)
+            ok = False
+        member.breaker.settle(ok=ok, now=time.monotonic())
+        self._summarize()
+        self._serve(member.record.card.id)
 
     # ------------------------------------------------ what there is
 
@@ -207,10 +241,11 @@ class ReplicaPool:
         return found
 
     def replicas(self) -> tuple[ReplicaInfo, ...]:
-        return tuple(m.info for m in self._members.values())
+        """As this process sees them: a replica that keeps failing here is quarantined, whatever was published."""
+        return tuple(m.seen().replica for m in self._members.values())
 
     def capacity(self, model: str) -> Capacity:
-        ready = [m for m in self._members_of(model) if m.info.state is ReplicaState.READY]
+        ready = [m for m in self._members_of(model) if m.is_ready]
         line = self._lines.get(model)
         return Capacity(
             slots=sum(m.info.slots for m in ready),
@@ -221,7 +256,7 @@ class ReplicaPool:
     async def count_tokens(self, model: str, messages: Sequence[ChatMessage]) -> int:
         """Prompt tokens of a chat by the model's own tokenizer. NoReplica when no replica is known."""
         name = self.resolve(model).id
-        members = sorted(self._members_of(name), key=lambda m: m.info.state is not ReplicaState.READY)
+        members = sorted(self._members_of(name), key=lambda m: not m.is_ready)
         if not members:
             raise NoReplica(name)
         return await self._engine(members[0]).count_tokens(messages)
@@ -337,10 +372,10 @@ class ReplicaPool:
         return preferred if preferred and preferred.pressure <= best.pressure + _AFFINITY_SLACK else best
 
     def _has_ready(self, model: str) -> bool:
-        return any(m.info.state is ReplicaState.READY for m in self._members_of(model))
+        return any(m.is_ready for m in self._members_of(model))
 
     def _slots(self, model: str) -> int:
-        return sum(m.info.slots for m in self._members_of(model) if m.info.state is ReplicaState.READY)
+        return sum(m.info.slots for m in self._members_of(model) if m.is_ready)
 
 
 def _connect(redis_url: str) -> AsyncRedis:

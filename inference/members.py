@@ -1,44 +1,61 @@
 """One replica as one process sees it: its load, and whether it may be used after what it did.
 
-Responsible for: occupancy from our own answers and from what was published, and the pause after failures. Leaves to
-`client` which member is chosen.
+Responsible for: occupancy from our own answers and from what was published, and which errors count against it. Leaves
+the pauses to `breaker`, and to `client` which member is chosen.
 """
 
 from __future__ import annotations
 
-import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from inference.breaker import PAUSE_MOST_S, Breaker
 from inference.protocol import (
     Engine,
     EngineFailed,
     EngineOverloaded,
     EngineUnavailable,
+    FailureKind,
     InferenceError,
     ReplicaInfo,
     ReplicaState,
 )
 from inference.registry import Record
 
-_PAUSE_FIRST_S, _PAUSE_MOST_S, _FULL_PAUSE_S = 1.0, 30.0, 0.5
+_FULL_PAUSE_S = 0.5
 
 
 @dataclass(eq=False, slots=True)
 class Member:
-    """`mine`: answers of this process on it. `others`: those of anyone else, as last published."""
+    """`mine`: answers of this process on it. `others`: those of anyone else, as last published. `full_until`: it
+    refused for lack of room."""
 
     record: Record
     engine: Engine | None = None
     mine: int = 0
     others: int = 0
-    failures: int = 0
-    cool_until: float = 0.0
+    full_until: float = 0.0
     retired: bool = False
+    breaker: Breaker = field(default_factory=Breaker)
 
     @property
     def info(self) -> ReplicaInfo:
         return self.record.replica
+
+    @property
+    def state(self) -> ReplicaState:
+        """What was published, unless this process knows worse."""
+        published = self.info.state
+        bad = published is ReplicaState.READY and self.breaker.is_quarantined
+        return ReplicaState.QUARANTINED if bad else published
+
+    @property
+    def is_ready(self) -> bool:
+        return self.state is ReplicaState.READY
+
+    def seen(self) -> Record:
+        """The record with what this process knows: for those who look, and for publishing."""
+        return replace(self.record, replica=replace(self.info, state=self.state, breaker=self.breaker.state.value))
 
     @property
     def pressure(self) -> float:
@@ -49,30 +66,24 @@ class Member:
         return self.mine + self.others < self.info.slots
 
     def is_usable(self, now: float) -> bool:
-        return self.info.state is ReplicaState.READY and self.cool_until <= now
+        return self.is_ready and self.breaker.is_closed and self.full_until <= now
 
     def update(self, record: Record) -> None:
-        """A newer record. A replica that became ready again starts with a clean sheet."""
+        """A newer record. A replica that became ready again has answered its warm-up, so it is used at once."""
         new, old = record.replica, self.info
         if new.state is ReplicaState.READY and old.state is not ReplicaState.READY:
-            self.failures, self.cool_until = 0, 0.0
+            self.full_until = 0.0
+            self.breaker.close(time.monotonic())
         if new.updated_at != old.updated_at:
             self.others = max(0, new.running + new.waiting - self.mine)
         self.record = record
 
-    def judge(self, error: InferenceError | None) -> None:
-        """Pause after a failure, twice as long each time in a row; after a refusal for room only for a moment."""
+    def judge(self, error: InferenceError | None, asked_at: float) -> None:
+        """How an answer went that was asked for at `asked_at`. What we aborted ourselves is nobody's failure."""
         now = time.monotonic()
         if error is None:
-            self.failures = 0
+            self.breaker.succeed()
         elif isinstance(error, EngineOverloaded):
-            self.cool_until = max(self.cool_until, now + min(error.retry_after_s or _FULL_PAUSE_S, _PAUSE_MOST_S))
-        elif isinstance(error, EngineFailed | EngineUnavailable):
-            pause = min(_PAUSE_MOST_S, _PAUSE_FIRST_S * 2.0**self.failures)
-            self.failures += 1
-            self.cool_until = now + spread(pause)
-
-
-def spread(seconds: float) -> float:
-    """`seconds` give or take a tenth, so that processes and clients do not come back in step."""
-    return seconds * (0.9 + 0.2 * secrets.randbelow(1000) / 1000)
+            self.full_until = max(self.full_until, now + min(error.retry_after_s or _FULL_PAUSE_S, PAUSE_MOST_S))
+        elif isinstance(error, EngineFailed | EngineUnavailable) and error.kind is not FailureKind.ABORTED:
+            self.breaker.fail(asked_at, now)

@@ -7,17 +7,28 @@ Responsible for: the `model=url` list and turning answers of an engine into a `R
 from __future__ import annotations
 
 import asyncio
-import time
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from urllib.parse import parse_qsl, urlsplit
 
 from redis.asyncio import Redis as AsyncRedis
 
-from inference.protocol import Engine, InferenceError, ReplicaInfo, ReplicaState
+from inference.protocol import (
+    ChatMessage,
+    Engine,
+    EngineUnavailable,
+    FailureKind,
+    GenerationRequest,
+    InferenceError,
+    ReplicaInfo,
+    ReplicaState,
+)
 from inference.registry import HEARTBEAT_S, ModelCard, Record, publish_records, stamp
 
+PROBE_S = 10.0
 _DEFAULT_SLOTS = 64
+_LOOK_S = 5.0
 
 
 def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -39,6 +50,23 @@ def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Rec
     kind = "fake" if parts.scheme == "fake" else "openai"
     info = ReplicaInfo(f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots)
     return Record(info, card or ModelCard(model, model))
+
+
+async def try_out(engine: Engine, model: str, *, within_s: float) -> None:
+    """One short answer: the first one pays for lazy set-up, and proves that the replica can answer. InferenceError."""
+    request = GenerationRequest(
+        f"probe-{secrets.token_hex(4)}", model, (ChatMessage("user", "Hello"),), 4, temperature=0.0
+    )
+    stream = engine.generate(request)
+    try:
+        async with asyncio.timeout(within_s):
+            said = sum([delta.tokens async for delta in stream])
+    except TimeoutError:
+        raise EngineUnavailable(f"no short answer within {within_s:g} s", FailureKind.HUNG) from None
+    finally:
+        await stream.aclose()
+    if not said:
+        raise EngineUnavailable("a short answer had no token", FailureKind.GARBAGE)
 
 
 async def probe(engine: Engine, info: ReplicaInfo) -> ReplicaInfo:
@@ -93,7 +121,6 @@ class StaticReplicas:
         self._records |= {r.replica.id: r for r in records}
         self._engines: dict[str, Engine] = {}
         self._told: dict[str, ReplicaState] = {}
-        self._next = 0.0
 
     def records(self) -> tuple[Record, ...]:
         return tuple(self._records.values())
@@ -101,9 +128,10 @@ class StaticReplicas:
     async def probe(self) -> None:
         await asyncio.gather(*(self._probe_one(key) for key in self._records))
 
-    async def probe_when_due(self) -> None:
-        if self._records and time.monotonic() >= self._next:
-            self._next = time.monotonic() + HEARTBEAT_S
+    async def probe_always(self) -> None:
+        """Until cancelled, once a heartbeat; a replica that does not answer holds up nobody else."""
+        while self._records:
+            await asyncio.sleep(HEARTBEAT_S)
             await self.probe()
 
     async def _probe_one(self, key: str) -> None:

@@ -32,8 +32,22 @@ class EngineOverloaded(InferenceError):
         self.reason = reason
 
 
+class FailureKind(StrEnum):
+    """How a replica failed, for breakers and counters."""
+
+    DIED = "died"  # no connection, or a lost one
+    HUNG = "hung"  # no token for too long
+    GARBAGE = "garbage"  # bytes that no server of this kind sends
+    ERROR = "error"  # it said itself that it failed
+    ABORTED = "aborted"  # by us
+
+
 class EngineUnavailable(InferenceError):
     """The replica could not be reached, or is going away, and nothing was produced: safe to send elsewhere."""
+
+    def __init__(self, message: str, kind: FailureKind = FailureKind.DIED) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class EngineRejected(InferenceError):
@@ -47,6 +61,10 @@ class EngineRejected(InferenceError):
 
 class EngineFailed(InferenceError):
     """The answer broke off (death, silence, garbage, an abort that we did not ask for); what came before holds."""
+
+    def __init__(self, message: str, kind: FailureKind = FailureKind.DIED) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class NoReplica(InferenceError):
@@ -228,7 +246,8 @@ class ModelState(StrEnum):
 class ReplicaInfo:
     """What the registry knows of one replica. Times are Unix seconds. `kind` names the adapter (`vllm`, `openai`,
     `fake`); `capabilities` are read from it and from the engine's version. `served_model` is the name to send, where
-    it is not `model`; `api_key_env` names the variable that holds the key, for servers that want one."""
+    it is not `model`; `api_key_env` names the variable that holds the key, for servers that want one. `breaker`:
+    closed, open or half_open, as the process that tells it sees it (`inference.breaker`)."""
 
     id: str
     model: str
@@ -253,6 +272,7 @@ class ReplicaInfo:
     phase: str = ""
     eta_s: float | None = None
     error: str = ""
+    breaker: str = "closed"
     updated_at: float = 0.0
     expires_at: float = 0.0
 

@@ -21,14 +21,8 @@ from inference.child import Child, start_child
 from inference.durations import Durations, seconds_left
 from inference.engines.openai_http import OpenAIEngine
 from inference.manifest import ModelSpec
-from inference.prober import probe
-from inference.protocol import (
-    ChatMessage,
-    GenerationRequest,
-    InferenceError,
-    ReplicaInfo,
-    ReplicaState,
-)
+from inference.prober import probe, try_out
+from inference.protocol import InferenceError, ReplicaInfo, ReplicaState
 from inference.registry import Record, stamp
 from inference.settings import Settings
 from inference.vllm_command import SHUTDOWN_S, build_command, device_of
@@ -40,6 +34,9 @@ START_LIMIT_S = 1800.0
 _START_GUESS_S = {"cpu": 75.0, "gpu": 150.0}
 _WEIGHTS_GUESS_S = 45.0
 _POLL_S = 0.5
+_WARM_S = 300.0
+# Longer than the time between two looks of a pool at the registry: by then none sends a new answer here.
+_ROUTING_STOPS_S = 1.5
 _WATCH_S = 2.0
 _SICK_LIMIT = 5
 _BACKOFF_FIRST_S, _BACKOFF_MOST_S = 1.0, 60.0
@@ -194,19 +191,7 @@ class LocalReplica:
         """One short answer: the first one pays for lazy set-up, and proves that the replica can answer."""
         assert self._engine is not None
         self._become(ReplicaState.WARMING, "warming up")
-        request = GenerationRequest(
-            f"warm-up-{secrets.token_hex(4)}", self.spec.id, (ChatMessage("user", "Hello"),), 4, temperature=0.0
-        )
-        stream = self._engine.generate(request)
-        try:
-            async with asyncio.timeout(300):
-                said = sum([delta.tokens async for delta in stream])
-        except TimeoutError:
-            raise ReplicaGone("the warm-up took longer than 300 s") from None
-        finally:
-            await stream.aclose()
-        if not said:
-            raise ReplicaGone("the warm-up brought no token")
+        await try_out(self._engine, self.spec.id, within_s=_WARM_S)
         await self._refresh()
         self._durations.remember(f"start {self.spec.id}", time.monotonic() - self._began)
         self._become(ReplicaState.READY)
@@ -241,10 +226,12 @@ class LocalReplica:
     # ------------------------------------------------ end
 
     async def drain(self, within_s: float) -> None:
-        """No new answers (the caller publishes that), then wait for those in progress, then SIGTERM."""
+        """No new answers: the state is published at once (`on_change`) and pools get the time to read it. Then wait
+        for the answers in progress; SIGTERM comes after that."""
         if self._info.state is not ReplicaState.READY or self._engine is None or self._child is None:
             return
         self._become(ReplicaState.DRAINING, "draining")
+        await asyncio.sleep(_ROUTING_STOPS_S)
         with suppress(InferenceError):
             for _ in range(int(within_s / _POLL_S)):
                 load = await self._engine.load()

@@ -12,20 +12,25 @@ import orjson
 
 from inference.engines.sse import SseError, SseParser
 from inference.engines.stream import MergedStream
-from inference.protocol import EngineFailed, EngineOverloaded, EngineRejected, InferenceError, Usage
+from inference.protocol import EngineFailed, EngineOverloaded, EngineRejected, FailureKind, InferenceError, Usage
 
 _BROKEN_FINISHES = frozenset({"abort", "error"})
+# Far beyond any vocabulary: what is outside was never a token.
+_MAX_ID = 1 << 27
+_SAYING = ("reasoning_content", "reasoning", "tool_calls", "refusal")
 _LEAVING = ("after shutdown", "engine is dead", "enginedead")
 
 
 class AnswerReader:
-    """State of one answer. `begun` once a token came; `done` after `[DONE]`."""
+    """State of one answer. `begun` once a token came; `done` after `[DONE]`. `progress` counts events that said
+    something, in whatever field."""
 
-    __slots__ = ("_prompt_told", "_sse", "begun", "by_ids", "done", "finish_reason", "usage")
+    __slots__ = ("_prompt_told", "_sse", "begun", "by_ids", "done", "finish_reason", "progress", "usage")
 
     def __init__(self) -> None:
         self.by_ids = False
         self.begun = self.done = False
+        self.progress = 0
         self.finish_reason: str | None = None
         self.usage: Usage | None = None
         self._prompt_told = False
@@ -37,17 +42,17 @@ class AnswerReader:
         try:
             payloads = self._sse.feed(data)
         except SseError as error:
-            raise EngineFailed(str(error)) from None
+            raise EngineFailed(str(error), FailureKind.GARBAGE) from None
         for payload in payloads:
             if payload == b"[DONE]":
                 self.done = True
                 if self.finish_reason is None:
-                    raise EngineFailed("the answer ended without a finish reason")
+                    raise EngineFailed("the answer ended without a finish reason", FailureKind.GARBAGE)
                 return
             try:
                 self._read_chunk(orjson.loads(payload), stream)
             except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, IndexError):
-                raise EngineFailed(f"the replica sent garbage: {payload[:80]!r}") from None
+                raise EngineFailed(f"the replica sent garbage: {payload[:80]!r}", FailureKind.GARBAGE) from None
 
     def _read_chunk(self, chunk: dict[str, Any], stream: MergedStream) -> None:
         choices = chunk.get("choices")
@@ -62,12 +67,18 @@ class AnswerReader:
         ids = choice.get("token_ids")
         if not self._prompt_told:
             self._read_prompt(chunk, choice, stream)
+        if ids and (max(ids) >= _MAX_ID or min(ids) < 0):
+            raise EngineFailed(f"the replica sent ids of no vocabulary: {ids[:4]}", FailureKind.GARBAGE)
         if ids or text:
             self.begun = True
+            self.progress += 1
             stream.push(text, ids, len(ids) if ids else 1)
+        elif delta and any(delta.get(field) for field in _SAYING):
+            self.begun = True
+            self.progress += 1
         if (finish := choice.get("finish_reason")) is not None:
             if finish in _BROKEN_FINISHES:
-                raise EngineFailed(f"the replica ended the answer with {finish!r}")
+                raise EngineFailed(f"the replica ended the answer with {finish!r}", FailureKind.ERROR)
             self.finish_reason = str(finish)
         if chunk.get("usage"):
             self._read_usage(chunk)
@@ -100,7 +111,7 @@ def stream_error(chunk: dict[str, Any]) -> InferenceError:
         return EngineOverloaded(None, said)
     if isinstance(code, int) and 400 <= code < 500:
         return EngineRejected(code, said)
-    return EngineFailed(f"the replica reported an error: {said}")
+    return EngineFailed(f"the replica reported an error: {said}", FailureKind.ERROR)
 
 
 def error_message(body: bytes) -> str | None:

@@ -19,6 +19,7 @@ from inference.protocol import (
     EngineOverloaded,
     EngineRejected,
     EngineUnavailable,
+    FailureKind,
     GenerationRequest,
     Health,
     InferenceError,
@@ -27,11 +28,12 @@ from inference.protocol import (
 )
 
 _FAILURES = {
-    "die": "the connection was lost",
-    "garbage": "the replica sent something that is not JSON",
-    "error": "the replica reported an error in mid-answer",
-    "abort": "the replica aborted the answer",
-    "truncate": "the answer ended without a finish reason",
+    "die": ("the connection was lost", FailureKind.DIED),
+    "garbage": ("the replica sent something that is not JSON", FailureKind.GARBAGE),
+    "ids": ("the replica sent ids of no vocabulary", FailureKind.GARBAGE),
+    "error": ("the replica reported an error in mid-answer", FailureKind.ERROR),
+    "abort": ("the replica aborted the answer", FailureKind.ERROR),
+    "truncate": ("the answer ended without a finish reason", FailureKind.GARBAGE),
 }
 
 
@@ -72,7 +74,7 @@ class FakeEngine:
 
     async def abort(self, request_id: str) -> None:
         if answer := self.running.get(request_id):
-            answer.stop(EngineFailed("aborted"))
+            answer.stop(EngineFailed("aborted", FailureKind.ABORTED))
 
     async def health(self) -> Health:
         return Health(
@@ -94,7 +96,7 @@ class FakeEngine:
 
     async def close(self) -> None:
         for answer in list(self.running.values()):
-            answer.stop(EngineFailed("the engine was closed"))
+            answer.stop(EngineFailed("the engine was closed", FailureKind.ABORTED))
 
 
 class _Answer:
@@ -180,11 +182,11 @@ class _Answer:
         return None
 
     def _break(self, fault: Fault) -> None:
-        if fault.kind == "hang":
-            late = EngineFailed(f"no token for {self.engine.hang_timeout_s:g} s")
+        if fault.kind in ("hang", "empty"):
+            late = EngineFailed(f"no token for {self.engine.hang_timeout_s:g} s", FailureKind.HUNG)
             self.timer = self.loop.call_later(self.engine.hang_timeout_s, self.stop, late)
         else:
-            self.stop(EngineFailed(_FAILURES[fault.kind]))
+            self.stop(EngineFailed(*_FAILURES[fault.kind]))
 
     def _end(self, reason: str, usage: Usage) -> None:
         self._release()

@@ -55,6 +55,7 @@ class FakeReplica:
         self.queue: deque[Stream] = deque()
         self.faults: deque[Fault] = deque()
         self.healthy, self.stopping = True, False
+        self.now, self.aborted_at = "", 0.0
         self._voices: dict[tuple[str, bool, bool], Voice] = {}
         self._blocks: OrderedDict[tuple[str, int], None] = OrderedDict()
 
@@ -153,7 +154,9 @@ class FakeReplica:
 
     def stream_ended(self, stream: Stream, *, finished: bool) -> None:
         self.finished += finished
-        self.aborted += not finished
+        if not finished:
+            self.aborted += 1
+            self.aborted_at = self.loop.time()
         self.running.discard(stream)
         with suppress(ValueError):
             self.queue.remove(stream)
@@ -173,6 +176,9 @@ class FakeReplica:
             if kind not in script.STREAM_FAULTS | script.FIRST_FAULTS:
                 raise Refusal(400, f"no such fault: {kind}")
             self.faults.extend([Fault(str(kind), int(order.get("at", 0)))] * int(order.get("times", 1)))
+        if (now := str(order.get("now", self.now))) and now not in script.STREAM_FAULTS:
+            raise Refusal(400, f"no such fault: {now}")
+        self.now = now
         self.healthy = bool(order.get("healthy", self.healthy))
         self.stopping = bool(order.get("stopping", self.stopping))
         return {"faults": len(self.faults), "healthy": self.healthy, "stopping": self.stopping}
@@ -186,6 +192,7 @@ class FakeReplica:
             "tokens": self.tokens,
             "finished": self.finished,
             "aborted": self.aborted,
+            "aborted_at": self.aborted_at,
             "abort_posts": self.abort_posts,
             "connections": self.connections,
             "cpu_s": time.process_time(),

@@ -3,7 +3,8 @@
     python -m inference.engines.fake_server --port 9100 --itl 10
 
 Responsible for: connections, routes, and being told to misbehave (`POST /control` with
-`{"fault": "die", "at": 5, "times": 1}`, `{"healthy": false}` or `{"stopping": true}`). What is said is in `script`,
+`{"fault": "die", "at": 5, "times": 1}` for the next answers, `{"now": "hang"}` for all that run or come until
+`{"now": ""}`, `{"healthy": false}` or `{"stopping": true}`). What is said is in `script`,
 how it is streamed in `fake_stream`, who gets in in `fake_replica`. `--generic`: a plain server without additions.
 
 Routes: /v1/models /v1/chat/completions /v1/completions /tokenize /detokenize /version /health /metrics /stats

@@ -20,6 +20,8 @@ HEAD = (
     b"transfer-encoding: chunked\r\n\r\n"
 )
 LAST = b"0\r\n\r\n"
+_BABBLE_S = 0.05
+_NO_ID = 1 << 30
 
 
 def frame(data: bytes) -> bytes:
@@ -108,6 +110,9 @@ class Voice:
     def text(self, text: str) -> bytes:
         return event(self._chunk(text, None, None))
 
+    def nonsense(self) -> bytes:
+        return event(self._chunk("", [_NO_ID], None))
+
     def closing(self, finish: str, usage: dict[str, Any] | None) -> bytes:
         tail = event(self._chunk(None, None, finish))
         if usage is not None:
@@ -116,11 +121,13 @@ class Voice:
 
 
 class Owner(Protocol):
-    """What a stream needs of the server: the clock, and to be told of tokens and of the end."""
+    """What a stream needs of the server: the clock, and to be told of tokens and of the end. `now`: the fault that
+    strikes all its streams at their next step, or nothing."""
 
     loop: asyncio.AbstractEventLoop
     wheel: Wheel
     tokens: int
+    now: str
 
     def stream_ended(self, stream: Stream, *, finished: bool) -> None: ...
 
@@ -170,6 +177,9 @@ class Stream:
         if not self.outlet.writable:
             self.waiting = True
             return
+        if self.owner.now:
+            self._break(self.owner.now)
+            return
         plan, sc = self.plan, self.plan.script
         out: list[bytes] = []
         for _ in range(1 if sc.itl_ms else sc.burst):
@@ -208,8 +218,13 @@ class Stream:
     def _break(self, kind: str) -> None:
         if kind == "hang":
             return
+        if kind == "empty":
+            self._babble()
+            return
         if kind == "garbage":
             self.outlet.write(frame(b'data: {"choices": [{"delta": {"conte\n\n'))
+        elif kind == "ids":
+            self.outlet.write(self.voice.nonsense())
         elif kind == "error":
             failure = {"message": "EngineCore encountered an issue", "type": "InternalServerError", "code": 500}
             self.outlet.write(event({"error": failure}) + frame(b"data: [DONE]\n\n") + LAST)
@@ -218,8 +233,14 @@ class Stream:
         elif kind == "abort":
             self.outlet.write(self.voice.closing("abort", None))
         self._die(finished=False)
-        if kind in ("die", "garbage"):
+        if kind in ("die", "garbage", "ids"):
             self.outlet.drop()
+
+    def _babble(self) -> None:
+        """Events without end that say nothing."""
+        if not self.dead:
+            self.outlet.write(self.voice.text(""))
+            self.owner.wheel.at(self.owner.loop.time() + _BABBLE_S, self._babble)
 
     def lost(self) -> None:
         """The client went away."""

@@ -16,12 +16,17 @@ from urllib.parse import urlsplit
 
 import httptools
 
+HANG_S, FIRST_TOKEN_S, PREFILL_RATE = 14.0, 60.0, 200.0
 _MAX_HEADERS = 100
 _STALE = "closed before it answered"
 
 
 class HttpError(Exception):
     """The exchange failed below HTTP: no connection, a broken one, a timeout, or bytes that are not HTTP."""
+
+
+class TooLate(HttpError):
+    """There is a connection, and nothing comes from it."""
 
 
 class Sink(Protocol):
@@ -38,12 +43,19 @@ class Sink(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds. `idle` is between two tokens, `first_token` from the response head to the first."""
+    """Seconds.
+
+    `idle`: between two tokens of an answer. `silence`: while an answer waits for its first token, how long all answers
+    of the server may be silent together. `first_token`: how long the first may take although others are heard. What
+    the server needs to read the prompt comes on top of both, at `prefill_rate` tokens a second. `first_byte` bounds
+    the wait for any response's head, `small` whole exchanges that are no answers."""
 
     connect: float = 5.0
-    first_byte: float = 60.0
-    first_token: float = 180.0
-    idle: float = 14.0
+    first_byte: float = 600.0
+    silence: float = HANG_S
+    first_token: float = FIRST_TOKEN_S
+    idle: float = HANG_S
+    prefill_rate: float = PREFILL_RATE
     small: float = 5.0
 
 
@@ -252,7 +264,10 @@ class HttpClient:
                     await head
             except TimeoutError:
                 connection.close()
-                raise HttpError(f"no answer within {self.timeouts.first_byte:g} s") from None
+                raise TooLate(f"no answer within {self.timeouts.first_byte:g} s") from None
+            except TooLate:
+                connection.close()
+                raise
             except HttpError:
                 if was_kept and connection.silent:
                     continue
@@ -309,8 +324,15 @@ class HeadSink:
         raise NotImplementedError
 
     def on_lost(self, reason: str) -> None:
+        self._fail_head(HttpError(reason))
+
+    def give_up(self, reason: str) -> None:
+        """Wait for the head no longer."""
+        self._fail_head(TooLate(reason))
+
+    def _fail_head(self, error: HttpError) -> None:
         if self._head is not None and not self._head.done():
-            self._head.set_exception(HttpError(reason))
+            self._head.set_exception(error)
 
 
 class _Collector(HeadSink):

@@ -10,7 +10,7 @@ import asyncio
 from typing import Protocol
 
 from inference.engines.events import AnswerReader, error_message
-from inference.engines.http import Connection, HeadSink, HttpClient, HttpError, Timeouts
+from inference.engines.http import Connection, HeadSink, HttpClient, HttpError, Timeouts, TooLate
 from inference.engines.payloads import Call
 from inference.engines.stream import MergedStream
 from inference.protocol import (
@@ -18,6 +18,7 @@ from inference.protocol import (
     EngineOverloaded,
     EngineRejected,
     EngineUnavailable,
+    FailureKind,
     GenerationRequest,
     InferenceError,
 )
@@ -25,13 +26,16 @@ from inference.protocol import (
 KEY_REFUSED = "the server refused our key"
 _HOLD_BYTES = 256 * 1024
 _TAIL_S = 2.0
+_BYTES_PER_TOKEN = 4
+_EVENT_STREAM = b"text/event-stream"
 
 
 class Host(Protocol):
-    """What an answer needs of its engine."""
+    """What an answer needs of its engine. `heard_at`: when any of its answers last had a token."""
 
     http: HttpClient
     timeouts: Timeouts
+    heard_at: float
 
     async def plan(self, request: GenerationRequest) -> Call: ...
 
@@ -55,7 +59,9 @@ class Answer(HeadSink):
         self._loop = asyncio.get_running_loop()
         self._parts: list[bytes] = []
         self._size = 0
-        self._heard = 0.0
+        self._asked = self._heard = self._spoke = self._loop.time()
+        self._allowance = 0.0
+        self._progress = 0
         self._over: str | None = None
         self._refused: asyncio.Future[None] = self._loop.create_future()
 
@@ -70,15 +76,19 @@ class Answer(HeadSink):
             stream.finish("length", None)
             return
         self.reader.by_ids = call.by_ids
+        self._allowance = len(call.body) / _BYTES_PER_TOKEN / self.engine.timeouts.prefill_rate
+        self._asked = self._heard = self._spoke = self._loop.time()
         data = self.engine.http.build("POST", call.path, call.body, {"X-Request-Id": self.request.request_id})
         self.engine.enlist(self)
         try:
             self.connection = await self.engine.http.exchange(data, self)
             if self.status != 200:
                 raise await self._refusal()
+            self._check_type()
         except HttpError as error:
             self._leave()
-            raise EngineUnavailable(str(error)) from None
+            kind = FailureKind.HUNG if isinstance(error, TooLate) else FailureKind.DIED
+            raise EngineUnavailable(str(error), kind) from None
         except asyncio.CancelledError:
             self._leave()
             self.engine.abort_soon(self.request.request_id)
@@ -86,7 +96,13 @@ class Answer(HeadSink):
         except InferenceError:
             self._leave()
             raise
-        self._heard = self._loop.time()
+
+    def _check_type(self) -> None:
+        """Servers may leave the type out; what says that it is something else is no answer."""
+        kind = self.headers.get(b"content-type", _EVENT_STREAM)
+        if not kind.lower().startswith(_EVENT_STREAM):
+            said = kind[:80].decode("latin-1")
+            raise EngineUnavailable(f"the answer is {said} and not an event stream", FailureKind.GARBAGE)
 
     async def _refusal(self) -> InferenceError:
         """The error that a response with another status than 200 stands for, once its body is here."""
@@ -106,11 +122,18 @@ class Answer(HeadSink):
         except InferenceError as error:
             self.fail(error)
         else:
+            if reader.progress != self._progress:
+                self._progress = reader.progress
+                self._spoke = self.engine.heard_at = self._loop.time()
             if reader.done or (self._over is not None and reader.finish_reason):
                 self._part()
                 stream.finish(reader.finish_reason or "stop", reader.usage)
             elif self._over is not None:
-                self.fail(EngineFailed(self._over or "the answer ended without a finish reason"))
+                self.fail(
+                    EngineFailed(self._over)
+                    if self._over
+                    else EngineFailed("the answer ended without a finish reason", FailureKind.GARBAGE)
+                )
 
     def pause(self) -> None:
         if self.connection is not None and self.connection.is_open and self._over is None:
@@ -118,7 +141,7 @@ class Answer(HeadSink):
 
     def resume(self) -> None:
         if self.connection is not None and self.connection.is_open and self._over is None:
-            self._heard = self._loop.time()
+            self._heard = self._spoke = self._loop.time()
             self.connection.resume()
 
     async def close(self, *, ended: bool) -> None:
@@ -146,18 +169,37 @@ class Answer(HeadSink):
             self._loop.call_later(_TAIL_S, self.connection.close_if_read_by, self)
 
     def check(self, now: float) -> None:
-        """Called by the sweep: a replica that says nothing for too long counts as dead."""
-        if self.connection is None or self.stream.paused or self.stream.ended:
+        """Called by the sweep: a replica that says nothing for too long counts as dead, and so does one that goes on
+        talking without saying anything."""
+        if self.stream.paused or self.stream.ended:
             return
-        limits = self.engine.timeouts
-        limit = limits.idle if self.reader.begun else limits.first_token
-        if now - self._heard < limit:
+        late = self._late_between(now) if self.reader.begun else self._late_to_begin(now)
+        if late is None:
             return
-        if self.reader.finish_reason:
+        if self.connection is None:
+            self.give_up(late)
+        elif self.reader.finish_reason:
             self._leave()
             self.stream.finish(self.reader.finish_reason, self.reader.usage)
         else:
-            self.fail(EngineFailed(f"no token for {limit:g} s"))
+            self.fail(EngineFailed(late, FailureKind.HUNG))
+
+    def _late_to_begin(self, now: float) -> str | None:
+        """A server whose other answers go on may still be reading this prompt, or have put it in a line."""
+        limits = self.engine.timeouts
+        silent = now - max(self._asked, self.engine.heard_at) >= limits.silence + self._allowance
+        if silent or now - self._asked >= limits.first_token + self._allowance:
+            return f"no first token for {now - self._asked:.1f} s"
+        return None
+
+    def _late_between(self, now: float) -> str | None:
+        limit = self.engine.timeouts.idle
+        if now - self._heard >= limit:
+            return f"no token for {limit:g} s"
+        # What has come and was not read yet may hold one.
+        if not self._parts and now - self._spoke >= limit:
+            return f"no token for {limit:g} s, only empty events"
+        return None
 
     # ------------------------------------------------ the connection's sink
 

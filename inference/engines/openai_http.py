@@ -25,6 +25,7 @@ from inference.protocol import (
     ChatMessage,
     EngineFailed,
     EngineUnavailable,
+    FailureKind,
     GenerationRequest,
     Health,
     InferenceError,
@@ -53,6 +54,7 @@ class OpenAIEngine:
         self._known: Health | None = None
         self._ticker = Ticker(merge_s)
         self._answers: dict[str, Answer] = {}
+        self.heard_at = 0.0
         self._sweeping: asyncio.TimerHandle | None = None
         self._errands: set[asyncio.Task[None]] = set()
         self._counter = TokenCounter(Path(info.tokenizer_path) if info.tokenizer_path else None)
@@ -101,7 +103,7 @@ class OpenAIEngine:
 
     async def abort(self, request_id: str) -> None:
         if answer := self._answers.get(request_id):
-            answer.fail(EngineFailed("aborted"))
+            answer.fail(EngineFailed("aborted", FailureKind.ABORTED))
         await self._post_abort(request_id)
 
     def abort_soon(self, request_id: str) -> None:
@@ -207,7 +209,7 @@ class OpenAIEngine:
         if self._sweeping is not None:
             self._sweeping.cancel()
         for answer in list(self._answers.values()):
-            answer.fail(EngineFailed("the engine was closed"))
+            answer.fail(EngineFailed("the engine was closed", FailureKind.ABORTED))
         await asyncio.gather(*self._errands, return_exceptions=True)
         self.http.close()
         # Transports close their sockets in the next turn of the loop.

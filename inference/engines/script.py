@@ -8,6 +8,7 @@ Instructions stand in the model's name (`fake-n200-ttft50-itl10`) or in the last
   seed:word             token 0 is `[word]`, so that crossed streams are noticed
   say: some words       the rest of that line is the answer
   die:N hang:N garbage:N error:N abort:N truncate:N   break after N tokens, unless the request is a continuation
+  empty:N ids:N         from there on only empty events, or ids that no vocabulary has
   refuse:STATUS         answer with that HTTP status; shutdown:1 fails as a server does that is being stopped
 """
 
@@ -39,7 +40,7 @@ ENDINGS = (
     "日本",
     "er",
 )
-STREAM_FAULTS = frozenset({"die", "hang", "garbage", "error", "abort", "truncate"})
+STREAM_FAULTS = frozenset({"die", "hang", "empty", "garbage", "ids", "error", "abort", "truncate"})
 FIRST_FAULTS = frozenset({"refuse", "shutdown"})
 
 _TIMING = "n|ttft|itl|burst"

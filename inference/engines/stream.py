@@ -14,6 +14,7 @@ from inference.protocol import (
     DeltaStream,
     EngineFailed,
     EngineUnavailable,
+    FailureKind,
     InferenceError,
     Usage,
 )
@@ -158,9 +159,9 @@ class MergedStream(DeltaStream):
         if not self._ended:
             begun = self._delivered or self._tokens > 0
             if begun and not isinstance(error, EngineFailed):
-                error = EngineFailed(str(error))
+                error = EngineFailed(str(error), _kind_of(error))
             elif not begun and isinstance(error, EngineFailed):
-                error = EngineUnavailable(str(error))
+                error = EngineUnavailable(str(error), error.kind)
             self._error, self._ended = error, True
             self.wake()
 
@@ -251,3 +252,7 @@ class MergedStream(DeltaStream):
         self.wake()
         if self._opened:
             await self._source.close(ended=ended)
+
+
+def _kind_of(error: InferenceError) -> FailureKind:
+    return error.kind if isinstance(error, EngineUnavailable) else FailureKind.ERROR

@@ -11,7 +11,7 @@ from inference.protocol import ChatMessage, GenerationRequest, InferenceError, R
 from tests.contracts.raw_server import token
 
 DONE = b"[DONE]"
-QUICK = Timeouts(connect=1, first_byte=1, first_token=0.6, idle=0.6, small=1)
+QUICK = Timeouts(connect=1, first_byte=1, silence=0.6, first_token=1.2, idle=0.6, small=1)
 
 
 def info_of(url: str, **more: object) -> ReplicaInfo:
@@ -20,7 +20,8 @@ def info_of(url: str, **more: object) -> ReplicaInfo:
 
 def ask(text: str = "hello", **more: object) -> GenerationRequest:
     values: dict[str, object] = {"max_tokens": 100_000, **more}
-    return GenerationRequest("req-1", "fake", (ChatMessage("user", text),), **values)  # type: ignore[arg-type]
+    id = str(values.pop("request_id", "req-1"))
+    return GenerationRequest(id, "fake", (ChatMessage("user", text),), **values)  # type: ignore[arg-type]
 
 
 async def read(engine: OpenAIEngine, request: GenerationRequest) -> tuple[str, InferenceError | None]:

@@ -20,6 +20,7 @@ from redis import Redis
 from inference.engines.fake import FakeEngine
 from inference.engines.fake_replica import Options
 from inference.engines.fake_server import FakeServer, serve
+from inference.engines.http import Timeouts
 from inference.engines.openai_http import OpenAIEngine
 from inference.engines.script import expected_text
 from inference.prober import probe
@@ -116,10 +117,10 @@ async def in_process() -> AsyncIterator[Subject]:
     await engine.close()
 
 
-async def engine_to(server: FakeServer, slots: int = 8) -> OpenAIEngine:
+async def engine_to(server: FakeServer, slots: int = 8, timeouts: Timeouts | None = None) -> OpenAIEngine:
     """An engine that has found out what the server can."""
     info = ReplicaInfo("r", "fake", server.url, "openai", ReplicaState.STARTING, slots=slots)
-    engine = OpenAIEngine(info)
+    engine = OpenAIEngine(info, timeouts=timeouts)
     assert (await probe(engine, info)).state is ReplicaState.READY
     return engine
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from inference.engines.factory import read_timeouts
 from inference.engines.fake_replica import Options
 from inference.engines.fake_server import FakeServer, serve
 from inference.engines.http import Timeouts
@@ -17,9 +18,10 @@ from inference.protocol import (
     EngineOverloaded,
     EngineRejected,
     EngineUnavailable,
+    FailureKind,
     InferenceError,
 )
-from tests.contracts.asking import DONE, ONE, ask, engine_for, read
+from tests.contracts.asking import DONE, ONE, QUICK, ask, engine_for, read
 from tests.contracts.engine_subjects import engine_to
 from tests.contracts.raw_server import head, raw_server, sse, stream, token, whole
 
@@ -40,6 +42,17 @@ async def server() -> AsyncIterator[FakeServer]:
 
 
 # ---------------------------------------------------------------- answers that break
+
+FAULT_KINDS = {
+    "die": FailureKind.DIED,
+    "garbage": FailureKind.GARBAGE,
+    "ids": FailureKind.GARBAGE,
+    "error": FailureKind.ERROR,
+    "abort": FailureKind.ERROR,
+    "truncate": FailureKind.GARBAGE,
+    "hang": FailureKind.HUNG,
+    "empty": FailureKind.HUNG,
+}
 
 OVERLOADED = {"error": {"message": "queue is full", "code": 503}}
 BROKEN_BEFORE_THE_FIRST_TOKEN: dict[str, tuple[bytes, type[InferenceError]]] = {
@@ -64,6 +77,7 @@ BROKEN_BEFORE_THE_FIRST_TOKEN: dict[str, tuple[bytes, type[InferenceError]]] = {
     "dead after 200": (stream({"error": {"message": "EngineCore died", "code": 500}}), EngineUnavailable),
     "old error shape": (stream({"object": "error", "message": "bad", "code": 400}), EngineRejected),
     "an answer in one piece": (whole(200, {"choices": [{"message": {"content": "x"}}]}), EngineUnavailable),
+    "a page": (whole(200, b"<html>Welcome</html>", content_type="text/html"), EngineUnavailable),
     "an empty stream": (stream(DONE), EngineUnavailable),
     "a stream of nothing": (stream(), EngineUnavailable),
 }
@@ -127,15 +141,81 @@ async def test_good_streams_in_pieces_of_any_size(answer: bytes, size: int) -> N
         assert await read(engine, ask()) == ("kept it", None)
 
 
-@pytest.mark.parametrize("kind", ["die", "garbage", "error", "abort", "truncate", "hang"])
+@pytest.mark.parametrize("kind", FAULT_KINDS)
 @pytest.mark.parametrize("at", [0, 1, 17])
 async def test_scripted_faults(server: FakeServer, kind: str, at: int) -> None:
     server.replica.control({"fault": kind, "at": at})
+    engine = await engine_to(server, timeouts=QUICK)
+    text, caught = await read(engine, ask("seed:q"))
+    assert text == expected_text(at, "q")
+    assert isinstance(caught, EngineFailed if at else EngineUnavailable)
+    assert caught.kind is FAULT_KINDS[kind]
+    assert (await read(engine, ask("seed:q"))) == (expected_text(40, "q"), None)
+    await engine.close()
+
+
+@pytest.mark.parametrize("kind", ["die", "garbage", "hang", "empty"])
+async def test_a_plain_server_that_breaks(server: FakeServer, kind: str) -> None:
+    server.replica.control({"fault": kind, "at": 3})
     async with engine_for(server.url) as engine:
         text, caught = await read(engine, ask("seed:q"))
-        assert text == expected_text(at, "q")
-        assert type(caught) is (EngineFailed if at else EngineUnavailable)
-        assert (await read(engine, ask("seed:q"))) == (expected_text(40, "q"), None)
+        assert (text, type(caught)) == (expected_text(3, "q"), EngineFailed)
+
+
+async def test_all_answers_of_a_server_break_at_once_when_it_is_told(server: FakeServer) -> None:
+    async with engine_for(server.url) as engine:
+        answers = [
+            asyncio.create_task(read(engine, ask(f"seed:a{i} n:5000 itl:5", request_id=f"a{i}"))) for i in range(3)
+        ]
+        await until(lambda: server.replica.tokens > 30)
+        server.replica.control({"now": "hang"})
+        assert {type(caught) for _, caught in await asyncio.gather(*answers)} == {EngineFailed}
+        assert type((await read(engine, ask("seed:new")))[1]) is EngineUnavailable
+        server.replica.control({"now": ""})
+        assert (await read(engine, ask("seed:new")))[1] is None
+
+
+# ---------------------------------------------------------------- how long is too long
+
+
+async def test_an_answer_that_waits_behind_others_that_go_on_is_not_hung(server: FakeServer) -> None:
+    """It may be in the engine's own line, or its prompt is long: more than the silence limit passes here."""
+    async with engine_for(server.url) as engine:
+        other = asyncio.create_task(read(engine, ask("seed:o n:400 itl:5", request_id="other")))
+        assert (await read(engine, ask("seed:w n:3 ttft:1050")))[1] is None
+        assert (await other)[1] is None
+
+
+async def test_an_answer_that_never_begins_while_others_go_on_is_given_up(server: FakeServer) -> None:
+    async with engine_for(server.url) as engine:
+        other = asyncio.create_task(read(engine, ask("seed:o n:700 itl:5", request_id="other")))
+        _, caught = await read(engine, ask("seed:w ttft:60000"))
+        assert isinstance(caught, EngineUnavailable)
+        assert caught.kind is FailureKind.HUNG
+        assert not other.done()
+        other.cancel()
+
+
+async def test_a_long_prompt_gets_the_time_to_be_read(server: FakeServer) -> None:
+    async with engine_for(server.url) as engine:
+        assert (await read(engine, ask("x" * 1600 + " seed:w n:3 ttft:1500")))[1] is None
+        assert (await read(engine, ask("seed:w n:3 ttft:1500")))[1] is not None
+
+
+async def test_thinking_and_tool_calls_are_signs_of_life() -> None:
+    thought = {"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}, "finish_reason": None}]}
+    call = {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0}]}, "finish_reason": None}]}
+    pieces = [head(200) + sse(ONE), *[sse(thought), sse(call)] * 3, sse(*END)]
+    async with raw_server(*pieces, pause_s=0.3) as server, engine_for(server.url) as engine:
+        assert await read(engine, ask()) == ("kept it", None)
+
+
+def test_limits_come_from_the_environment() -> None:
+    limits = read_timeouts({"PARLEY_HANG_S": "3", "PARLEY_FIRST_TOKEN_S": "9", "PARLEY_PREFILL_RATE": "1000"})
+    assert (limits.idle, limits.silence, limits.first_token, limits.prefill_rate) == (3, 3, 9, 1000)
+    assert read_timeouts({}) == Timeouts()
+    with pytest.raises(ValueError, match="PARLEY_HANG_S"):
+        read_timeouts({"PARLEY_HANG_S": "0"})
 
 
 async def test_a_server_that_never_answers_is_given_up() -> None:

@@ -241,6 +241,26 @@ def test_stopping_waits_for_the_answer_in_progress(bench: Bench) -> None:
     assert process.wait(30) == 0
 
 
+def test_an_idle_replica_is_taken_from_routing_before_it_is_ended(bench: Bench) -> None:
+    """Pools look at the registry once a second: until then an answer may still come, and must find someone."""
+    process = bench.start()
+    info = bench.until_ready()[0].replica
+    process.terminate()
+    bench.until(lambda rs: rs[0].replica.state is ReplicaState.DRAINING, 2.5)
+    told_at = time.monotonic()
+
+    async def ask() -> str:
+        engine = OpenAIEngine(info)
+        request = GenerationRequest("r", "m", (ChatMessage("user", "seed:late n:3"),), 100)
+        text = "".join([delta.text async for delta in engine.generate(request)])
+        await engine.close()
+        return text
+
+    time.sleep(max(0.0, told_at + 1.0 - time.monotonic()))
+    assert asyncio.run(ask()) == expected_text(3, "late")
+    assert process.wait(30) == 0
+
+
 def test_a_killed_supervisor_leaves_nothing_behind_for_long(bench: Bench) -> None:
     bench.start()
     before = bench.until_ready()[0].replica

@@ -36,6 +36,7 @@ from apps.conversations.types import ClaimedRun, RunResult, RunState, Turn
 from apps.core.db import in_db
 from apps.files.public import SearchResult, cite, search_passages
 from inference.client import Lease, ReplicaPool, WaitState
+from inference.continuation import NotContinuable, Verdict, Written, choices_of, is_structured, judge
 from inference.protocol import (
     EngineFailed,
     EngineOverloaded,
@@ -77,6 +78,8 @@ def explain(error: Exception) -> tuple[str, str, float | None]:
             return "overloaded", f"The model is too busy: {error.reason}.", error.retry_after_s or 5
         case EngineRejected():
             return "rejected", f"The model refused the request: {error.message[:300]}", None
+        case NotContinuable():
+            return "replica_failed", str(error), 2
         case EngineFailed() | EngineUnavailable():
             return "replica_failed", "The model stopped answering. What it wrote is kept; try again.", 2
         case _:
@@ -115,6 +118,8 @@ class Execution:
         self.waited_ms: int | None = None
         self.decision: dict[str, Any] | None = None
         self.avoid: list[str] = []
+        # Tools that the present pass has started: who starts one counts it here first.
+        self.dispatched = 0
 
     def cancel(self) -> None:
         """The user wants no more of it: stop the replica, keep the text."""
@@ -195,17 +200,29 @@ class Execution:
     async def _generate(self) -> RunResult:
         context: Context | None = None
         for attempt in range(MAX_TRIES):
+            self._check_what_is_written()
+            self.model = await self._wait_for_model()
             try:
-                self.model = await self._wait_for_model()
                 context = context or await self._context(self.model)
                 return await self._stream(context)
-            except (EngineFailed, EngineUnavailable, EngineOverloaded) as error:
+            except (EngineFailed, EngineUnavailable, EngineOverloaded, NoReplica) as error:
                 log.warning("replica.failed", replica=self.replica, error=type(error).__name__, detail=str(error)[:200])
-                self.avoid.append(self.replica)
+                if not isinstance(error, NoReplica):
+                    self.avoid.append(self.replica)
                 if attempt == MAX_TRIES - 1:
                     raise
                 await asyncio.sleep(backoff(FIRST_BACKOFF_S, attempt))
         raise AssertionError("unreachable")
+
+    def _check_what_is_written(self) -> None:
+        """Before each pass: may it go on from what an earlier one wrote? NotContinuable."""
+        writer, extra = self.writer, self.claimed.params.extra
+        shown = writer.text_length > 0
+        verdict, reason = judge(Written(shown, choices_of(extra), is_structured(extra), self.dispatched))
+        if verdict is Verdict.FAIL:
+            raise NotContinuable(reason)
+        if verdict is Verdict.RESTART:
+            writer.restore("", (), (), 0)
 
     async def _wait_for_model(self) -> ModelInfo:
         """The run's model once a replica of it is ready. Readers are told how long that may take."""

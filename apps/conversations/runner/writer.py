@@ -55,6 +55,7 @@ class RunWriter:
         self.text_parts, self.text_length = [text] if text else [], len(text)
         self.token_ids, self.prompt_token_ids, self.tokens = list(token_ids), prompt_ids, tokens
         self.ids_known = bool(token_ids) or not text
+        self._unsent, self._unsent_ids = [], []
 
     def take(self, delta: Delta) -> None:
         """Add what a replica produced."""

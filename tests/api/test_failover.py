@@ -1,0 +1,73 @@
+"""Answers whose replica fails in the middle: which go on, which begin again, and which end with a clear word."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from apps.conversations.models import Message, Run
+from apps.conversations.types import RunParams
+from inference.engines.fake_replica import Options
+from inference.engines.fake_server import FakeServer, serve
+from inference.engines.script import expected_text
+from tests.factories.accounts import make_actor
+from tests.factories.conversations import ask, make_conversation
+from tests.factories.runner import execute
+
+pytestmark = pytest.mark.django_db(transaction=True)
+JSON = {"response_format": {"type": "json_object"}}
+
+
+def run(prompt: str, extra: dict[str, Any], *urls: str) -> tuple[Run, str]:
+    """The finished run of a question, and its answer's text."""
+    actor = make_actor()
+    made = ask(actor, make_conversation(actor), f"seed:f n:30 {prompt}")
+    Run.objects.filter(id=made.run_id).update(params=asdict(RunParams(extra=extra)))
+    ended = execute(made.run_id, *(urls or ("fake=fake://a", "fake=fake://b")))
+    return ended, Message.objects.get(id=made.answer_id, conversation_id=made.conversation_id).text
+
+
+@contextmanager
+def server(**order: object) -> Iterator[FakeServer]:
+    """A scripted server in a thread of its own, told to misbehave."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        made = asyncio.run_coroutine_threadsafe(serve(Options()), loop).result(5)
+        loop.call_soon_threadsafe(made.replica.control, order)
+        yield made
+        asyncio.run_coroutine_threadsafe(made.close(), loop).result(5)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def test_plain_text_goes_on_elsewhere() -> None:
+    ended, text = run("die:12", {})
+    assert (ended.state, text) == ("completed", expected_text(30, "f"))
+
+
+@pytest.mark.parametrize(("extra", "what"), [(JSON, "structured output"), ({"n": 2}, "several answers")])
+def test_what_cannot_be_continued_ends_clearly_once_it_was_seen(extra: dict[str, Any], what: str) -> None:
+    ended, text = run("die:12", extra)
+    assert (ended.state, text) == ("incomplete", expected_text(12, "f"))
+    assert ended.error["code"] == "replica_failed"
+    assert what in ended.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("extra", "fault"), [({}, "die"), (JSON, "garbage"), (JSON, "shutdown"), ({"n": 2}, "ids")], ids=repr
+)
+def test_what_nobody_has_seen_begins_again(extra: dict[str, Any], fault: str) -> None:
+    with server(fault=fault, at=0, times=2) as broken:
+        ended, text = run("", extra, f"fake={broken.url}")
+        assert broken.replica.requests > 2
+    assert (ended.state, text) == ("completed", expected_text(30, "f"))

@@ -1,0 +1,48 @@
+"""Which answers may go on elsewhere after they broke off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from inference.continuation import Verdict, Written, choices_of, is_structured, judge
+
+CASES = {
+    "plain, nothing yet": (Written(shown=False), Verdict.CONTINUE),
+    "plain, half": (Written(shown=True), Verdict.CONTINUE),
+    "several answers, nothing yet": (Written(shown=False, choices=2), Verdict.RESTART),
+    "several answers, half": (Written(shown=True, choices=2), Verdict.FAIL),
+    "structured, nothing yet": (Written(shown=False, structured=True), Verdict.RESTART),
+    "structured, half": (Written(shown=True, structured=True), Verdict.FAIL),
+    "a tool was started, nothing shown": (Written(shown=False, dispatched=1), Verdict.FAIL),
+    "a tool was started": (Written(shown=True, dispatched=2), Verdict.FAIL),
+    "a tool was started, structured": (Written(shown=False, structured=True, dispatched=1), Verdict.FAIL),
+}
+
+
+@pytest.mark.parametrize(("written", "verdict"), CASES.values(), ids=CASES)
+def test_the_verdict(written: Written, verdict: Verdict) -> None:
+    found, reason = judge(written)
+    assert found is verdict
+    assert bool(reason) == (verdict is Verdict.FAIL), "a refusal has its reason, and nothing else has one"
+
+
+@pytest.mark.parametrize(
+    ("extra", "structured"),
+    [
+        ({}, False),
+        ({"response_format": {"type": "text"}}, False),
+        ({"response_format": {"type": "json_object"}}, True),
+        ({"response_format": {"type": "json_schema", "json_schema": {}}}, True),
+        ({"structured_outputs": {"regex": "a+"}}, True),
+        ({"guided_choice": ["yes", "no"]}, True),
+        ({"guided_choice": None, "logit_bias": {"5": 1}}, False),
+    ],
+)
+def test_what_counts_as_structured(extra: dict[str, Any], structured: bool) -> None:
+    assert is_structured(extra) is structured
+
+
+def test_how_many_answers_are_asked_for() -> None:
+    assert [choices_of(extra) for extra in ({}, {"n": None}, {"n": 1}, {"n": 3})] == [1, 1, 1, 3]
