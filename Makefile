@@ -5,7 +5,7 @@ LOCAL := $(PYTHON) -m infra.local
 UP := $(if $(S3),--with-s3) $(if $(QUIET),--quiet)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help up up-detached down status setup test test-faults check bench doctor clean clean-data lock env
+.PHONY: help up up-detached down status setup test test-faults check bench bench-router doctor clean clean-data lock env
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make check        formats, lint, types, layers"
 	@echo "make test-faults  kill processes under load and count what was lost"
 	@echo "make bench        measure, print, write build/bench/*.json"
+	@echo "make bench-router DATA=DIR   train and judge the router's estimate on labelled questions (docs/routing.md)"
 	@echo "make env         secrets for docker compose (.env)"
 	@echo "make doctor       what is wrong with this installation, and what to do"
 	@echo "make clean        remove what was installed and built; make clean-data also what people stored"
@@ -45,6 +46,9 @@ check:
 
 bench:
 	@$(LOCAL) bench $(ARGS)
+
+bench-router:
+	@$(if $(DATA),PARLEY_BENCH_ROUTER="$(abspath $(DATA))") $(LOCAL) bench router $(ARGS)
 
 doctor:
 	@$(LOCAL) doctor $(ARGS)

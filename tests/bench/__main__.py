@@ -19,6 +19,8 @@ from typing import Any
 from infra.local.layout import REPOSITORY
 
 REPORTS = REPOSITORY / "build" / "bench"
+DATA = {"retrieval": "PARLEY_BENCH_BEIR", "router": "PARLEY_BENCH_ROUTER"}
+"""Sets that are not in the repository: measured where the variable names a folder."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +42,7 @@ def measurements() -> list[Measurement]:
         Measurement("files"),
         Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),
     ]
-    # A BEIR set is too large for the repository; measured where one is.
-    data = os.environ.get("PARLEY_BENCH_BEIR")
-    if data:
-        found.append(Measurement("retrieval", ("--data", data)))
+    found += [Measurement(name, ("--data", data)) for name, key in DATA.items() if (data := os.environ.get(key))]
     return found
 
 
@@ -85,6 +84,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones: {', '.join(names)} (all)")
     asked = parser.parse_args().names
+    if missing := [f"{name} needs {DATA[name]}" for name in asked if name in DATA and name not in names]:
+        parser.error(f"{', '.join(missing)}: a folder with its data")
     if unknown := set(asked) - set(names):
         parser.error(f"no such measurement: {', '.join(sorted(unknown))}")
     wanted = [measurement for measurement in measurements() if not asked or measurement.name in asked]

@@ -1,0 +1,33 @@
+"""Whether a step's answer must be given to a stronger model. Leaves to the runner when to ask, and to
+`router.escalate` who answers instead.
+"""
+
+from __future__ import annotations
+
+import re
+
+_REFUSAL_CHARACTERS_AT_MOST = 600
+_REGRET = r"(?:i['’]?m|i am)? ?(?:very |so |truly )?sorry|i apologi[sz]e|unfortunately|as an? (?:ai|language model)"
+_CANNOT = r"i (?:can ?not|can['’]t|am unable to|am not able to|won['’]t)|i['’]m (?:unable|not able) to"
+_DECLINED = r"(?:answer|assist|help(?! but)|comply|provide|fulfil|complete|do that|respond|discuss|continue)\b"
+_REFUSAL = re.compile(rf"(?:(?:{_REGRET})\b[^.!?]{{0,60}}?)?\b(?:{_CANNOT}) (?:\w+ )?{_DECLINED}", re.IGNORECASE)
+
+
+def failed_checks(text: str, *, tool_calls_valid: bool | None = None, plain: bool = True) -> str | None:
+    """Why the answer is not good enough, in words, or None.
+
+    `tool_calls_valid`: None when the step called no tool, False when a call was still invalid after its one repair.
+    `plain`: False for a question that moderation has marked, which a model may rightly refuse."""
+    if tool_calls_valid is False:
+        return "its tool call was invalid after one repair"
+    if tool_calls_valid is None and not text.strip():
+        return "its answer was empty"
+    if plain and is_refusal(text):
+        return "it refused a plain question"
+    return None
+
+
+def is_refusal(text: str) -> bool:
+    """Whether a short answer begins by declining. A long answer that also says what it cannot do is an answer."""
+    said = text.strip()
+    return len(said) <= _REFUSAL_CHARACTERS_AT_MOST and _REFUSAL.match(said) is not None
