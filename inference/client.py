@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import RedisError
 
+from inference.admission import Admission, Ask, Lane, Tier
 from inference.breaker import spread
 from inference.engines.factory import make_engine
+from inference.local_line import LocalLine
 from inference.members import Member
 from inference.prober import PROBE_S, StaticReplicas, try_out
 from inference.protocol import (
@@ -32,11 +35,10 @@ from inference.protocol import (
     ModelInfo,
     ModelState,
     NoReplica,
-    Overloaded,
     ReplicaInfo,
     ReplicaState,
 )
-from inference.queueing import OnWait, Ticket, WaitingLine, WaitState
+from inference.queueing import OnWait, WaitState
 from inference.registry import (
     Record,
     fetch_records,
@@ -48,10 +50,14 @@ from inference.registry import (
 
 __all__ = [
     "AUTO",
+    "Admission",
+    "Ask",
+    "Lane",
     "Lease",
     "OnWait",
     "PoolLimits",
     "ReplicaPool",
+    "Tier",
     "WaitState",
     "read_capacity",
     "read_models",
@@ -61,7 +67,6 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 AUTO = "auto"
-_AFFINITY_SLACK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +92,16 @@ class Lease:
     _judge: Callable[[InferenceError | None, float], None] = field(repr=False)
     _asked_at: float = field(default_factory=time.monotonic, repr=False)
     _judged: bool = field(default=False, repr=False)
+    _spend: Callable[[int], None] = field(default=lambda tokens: None, repr=False)
 
     def report(self, error: InferenceError | None) -> None:
         """Tell the pool how it went, when the error does not leave the `async with` by itself. None: it went well."""
         self._judged = True
         self._judge(error, self._asked_at)
+
+    def spent(self, tokens: int) -> None:
+        """How many tokens of the reservation were really used, told before the `async with` ends."""
+        self._spend(tokens)
 
     def end(self) -> None:
         """The `async with` was left without an error: it went well, unless something else was reported."""
@@ -101,7 +111,8 @@ class Lease:
 
 class ReplicaPool:
     """`replica_urls`: `model=url` pairs as in PARLEY_REPLICA_URLS, checked by the pool itself and published for
-    other processes. `redis_url` may be empty where there is nothing but those."""
+    other processes. `redis_url` may be empty where there is nothing but those. `admission` decides for all processes
+    together; without it, or while it is away, this process has a line of its own."""
 
     def __init__(
         self,
@@ -110,13 +121,17 @@ class ReplicaPool:
         replica_urls: str | Sequence[str] = (),
         limits: PoolLimits = PoolLimits(),
         engine_for: Callable[[ReplicaInfo], Engine] | None = None,
+        admission: Admission | None = None,
     ) -> None:
         self.limits = limits
         self._redis: AsyncRedis | None = _connect(redis_url) if redis_url else None
         self._engine_for = engine_for or (lambda info: make_engine(info, merge_s=limits.merge_s))
         self._static = StaticReplicas(replica_urls, self._engine_for)
         self._members: dict[str, Member] = {}
-        self._lines: dict[str, WaitingLine[Member]] = {}
+        self._admission = admission
+        self._line = LocalLine(
+            self._members_of, self._eta_of, max_waiting=limits.max_waiting, max_wait_s=limits.max_wait_s
+        )
         self._models: tuple[ModelInfo, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
         self._closing: set[asyncio.Task[None]] = set()
@@ -127,6 +142,8 @@ class ReplicaPool:
     async def start(self) -> None:
         """Returns after a first look at the registry and at the URLs; keeps both fresh until `stop`."""
         await self._static.probe()
+        if self._admission is not None:
+            await self._admission.start()
         await self.refresh()
         self._tasks = [
             asyncio.create_task(self._keep_fresh(), name="replica-pool"),
@@ -142,9 +159,9 @@ class ReplicaPool:
             _, left = await asyncio.wait(left, timeout=0.2)
         await asyncio.gather(*self._closing, return_exceptions=True)
         self._tasks = []
-        for line in self._lines.values():
-            for ticket in list(line.tickets):
-                ticket.granted.cancel()
+        self._line.stop()
+        if self._admission is not None:
+            await self._admission.stop()
         engines = [m.engine for m in self._members.values() if m.engine is not None]
         self._members = {}
         await asyncio.gather(*(engine.close() for engine in engines), return_exceptions=True)
@@ -187,8 +204,10 @@ class ReplicaPool:
                 continue
             member.update(record)
         self._summarize()
-        for model in list(self._lines):
-            self._serve(model)
+        if self._admission is not None:
+            infos = (member.info for member in self._members.values())
+            self._admission.set_replicas([info for info in infos if info.state is ReplicaState.READY])
+        self._line.serve_all()
 
     def _summarize(self) -> None:
         self._models = summarize(member.seen() for member in self._members.values())
@@ -222,7 +241,7 @@ class ReplicaPool:
             ok = False
         member.breaker.settle(ok=ok, now=time.monotonic())
         self._summarize()
-        self._serve(member.record.card.id)
+        self._line.serve(member.record.card.id)
 
     # ------------------------------------------------ what there is
 
@@ -246,11 +265,10 @@ class ReplicaPool:
 
     def capacity(self, model: str) -> Capacity:
         ready = [m for m in self._members_of(model) if m.is_ready]
-        line = self._lines.get(model)
         return Capacity(
             slots=sum(m.info.slots for m in ready),
             running=sum(m.mine + m.others for m in ready),
-            waiting=len(line.tickets) if line else 0,
+            waiting=self._line.waiting(model),
         )
 
     async def count_tokens(self, model: str, messages: Sequence[ChatMessage]) -> int:
@@ -264,6 +282,9 @@ class ReplicaPool:
     def _members_of(self, model: str) -> list[Member]:
         return [m for m in self._members.values() if m.record.card.id == model]
 
+    def _eta_of(self, model: str) -> float | None:
+        return next((m.eta_s for m in self._models if m.id == model), None)
+
     def _engine(self, member: Member) -> Engine:
         if member.engine is None:
             member.engine = self._engine_for(member.info)
@@ -272,117 +293,57 @@ class ReplicaPool:
     # ------------------------------------------------ reservations
 
     @asynccontextmanager
-    async def reserve(
-        self,
-        model: str,
-        *,
-        tokens: int,
-        prefer: str | None = None,
-        avoid: Collection[str] = (),
-        on_wait: OnWait | None = None,
-    ) -> AsyncIterator[Lease]:
-        """A slot on a ready replica of `model`, after a wait in line when all are taken.
+    async def reserve(self, ask: Ask, *, on_wait: OnWait | None = None) -> AsyncIterator[Lease]:
+        """A place on a ready replica of the asked model, after a wait in line when all are taken.
 
-        `tokens`: the most the request can use (prompt and output). `prefer`: replica id with a warm prefix, used
-        unless it is much busier. `avoid`: replica ids that just failed this run, used only when there is no other.
         `on_wait` is called in the event loop, with the position when the wait begins and each time it changes.
-        Raises NoReplica, Overloaded.
+        Raises NoReplica, Overloaded, and EngineUnavailable when the replica went away at this moment.
         """
-        info = self.resolve(model)
-        line = self._line(info.id)
+        info = self.resolve(ask.model)
+        ask = replace(ask, model=info.id)
         began = time.monotonic()
-        ticket: Ticket[Member] = Ticket(asyncio.get_running_loop().create_future(), prefer, avoid, on_wait)
-        member = await self._admit(info, line, ticket)
-        got = time.monotonic()
-        lease = Lease(self._engine(member), member.info, info, got - began, member.judge)
-        try:
-            yield lease
-        except (EngineFailed, EngineUnavailable, EngineOverloaded) as error:
-            lease.report(error)
-            raise
-        else:
-            lease.end()
-            line.measure(time.monotonic() - got)
-        finally:
-            member.mine -= 1
-            if member.retired:
-                self._retire(member)
-            self._serve(info.id)
+        async with AsyncExitStack() as place:
+            member = await self._place(info, ask, on_wait, place)
+            got = time.monotonic()
+            lease = Lease(self._engine(member), member.info, info, got - began, member.judge)
+            if self._admission is not None:
+                lease._spend = partial(self._admission.used, ask.ticket)
+            try:
+                yield lease
+            except (EngineFailed, EngineUnavailable, EngineOverloaded) as error:
+                lease.report(error)
+                raise
+            else:
+                lease.end()
+                self._line.measure(info.id, time.monotonic() - got)
+            finally:
+                member.mine -= 1
+                if member.retired:
+                    self._retire(member)
+                self._line.serve(info.id)
 
-    def _line(self, model: str) -> WaitingLine[Member]:
-        if model not in self._lines:
-            self._lines[model] = WaitingLine(self.limits.max_waiting, self.limits.max_wait_s)
-        return self._lines[model]
-
-    async def _admit(self, info: ModelInfo, line: WaitingLine[Member], ticket: Ticket[Member]) -> Member:
-        if not self._has_ready(info.id):
-            raise NoReplica(info.id, eta_s=info.eta_s)
-        if not line.tickets and (member := self._choose(info.id, ticket)) is not None:
-            member.mine += 1
-            return member
-        line.join(ticket, self._slots(info.id))
-        try:
-            async with asyncio.timeout(self.limits.max_wait_s):
-                return await ticket.granted
-        except BaseException as error:
-            self._take_back(ticket)
-            if isinstance(error, TimeoutError):
-                retry_after_s = line.retry_after(self._slots(info.id))
-                raise Overloaded(retry_after_s, "the wait took too long", code="wait_too_long") from None
-            raise
-        finally:
-            line.leave(ticket)
-            line.announce(self._slots(info.id))
-
-    @staticmethod
-    def _take_back(ticket: Ticket[Member]) -> None:
-        """The waiter gave up in the very turn in which it was served."""
-        granted = ticket.granted
-        if granted.done() and not granted.cancelled() and granted.exception() is None:
-            granted.result().mine -= 1
-
-    def _serve(self, model: str) -> None:
-        """Give free slots to those who wait, in order."""
-        line = self._lines.get(model)
-        if line is None or not line.tickets:
-            return
-        if not self._has_ready(model):
-            eta = next((m.eta_s for m in self._models if m.id == model), None)
-            for ticket in line.tickets:
-                _settle(ticket.granted, NoReplica(model, eta_s=eta))
-            line.tickets.clear()
-            return
-        while line.tickets and (member := self._choose(model, line.tickets[0])) is not None:
-            ticket = line.tickets.popleft()
-            if not ticket.granted.done():
-                member.mine += 1
-                ticket.granted.set_result(member)
-        line.announce(self._slots(model))
-
-    def _choose(self, model: str, ticket: Ticket[Member]) -> Member | None:
-        """The least loaded free replica; a preferred one may be up to half its slots busier than that."""
+    async def _place(self, info: ModelInfo, ask: Ask, on_wait: OnWait | None, place: AsyncExitStack) -> Member:
+        """A member with this place counted on it: by the shared admission, or by our own line while that is away."""
+        if self._admission is None or not any(m.is_ready for m in self._members_of(info.id)):
+            return await self._take_locally(info, ask, on_wait)
         now = time.monotonic()
-        usable = [m for m in self._members_of(model) if m.is_usable(now)]
-        usable = [m for m in usable if m.info.id not in ticket.avoid] or usable
-        free = [m for m in usable if m.is_free]
-        if not free:
-            return None
-        best = min(free, key=lambda m: (m.pressure, m.mine, m.info.id))
-        preferred = next((m for m in free if m.info.id == ticket.prefer), None)
-        return preferred if preferred and preferred.pressure <= best.pressure + _AFFINITY_SLACK else best
+        broken = [m.info.id for m in self._members_of(info.id) if not m.is_usable(now)]
+        asked = replace(ask, avoid=tuple(dict.fromkeys((*ask.avoid, *broken))))
+        try:
+            grant = await place.enter_async_context(self._admission.acquire(asked, on_wait))
+        except RedisError as error:
+            log.warning("the shared admission is away, our own line decides: %s", error)
+            return await self._take_locally(info, ask, on_wait)
+        member = self._members.get(grant.replica)
+        if member is None:
+            raise EngineUnavailable(f"{grant.replica} went away")
+        member.mine += 1
+        return member
 
-    def _has_ready(self, model: str) -> bool:
-        return any(m.is_ready for m in self._members_of(model))
-
-    def _slots(self, model: str) -> int:
-        return sum(m.info.slots for m in self._members_of(model) if m.is_ready)
+    async def _take_locally(self, info: ModelInfo, ask: Ask, on_wait: OnWait | None) -> Member:
+        return await self._line.take(info, prefer=ask.prefer, avoid=ask.avoid, on_wait=on_wait)
 
 
 def _connect(redis_url: str) -> AsyncRedis:
     client: AsyncRedis = AsyncRedis.from_url(redis_url, socket_timeout=5, socket_connect_timeout=3)
     return client
-
-
-def _settle(future: asyncio.Future[Member], error: Exception) -> None:
-    if not future.done():
-        future.set_exception(error)

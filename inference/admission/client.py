@@ -20,7 +20,7 @@ from inference.admission.policy import DEFAULT, Policy
 from inference.admission.stats import Stats
 from inference.admission.types import Ask, Grant, Standing
 from inference.admission.verbs import Gone, Granted, NoneReady, Refused, Stranger, Verbs, digest
-from inference.members import spread
+from inference.breaker import spread
 from inference.pipe import Pipe
 from inference.protocol import NoReplica, Overloaded, ReplicaInfo
 from inference.queueing import OnWait, WaitState

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from itertools import count
+
 from apps.core.valkey import valkey
+from inference.client import Ask, Lane, Tier
 from inference.protocol import ReplicaInfo, ReplicaState
 from inference.registry import REPLICAS_KEY, ModelCard, Record, encode_record, stamp
 
@@ -12,3 +16,12 @@ def publish_replica(model: str = "fake", *, slots: int = 100, state: ReplicaStat
     info = ReplicaInfo(f"{model}-1", model, "http://127.0.0.1:9", "fake", state, slots=slots)
     record = Record(stamp(info, lasting_s=120), ModelCard(model, model.title(), context_length=4096))
     valkey().hset(REPLICAS_KEY, info.id, encode_record(record))
+
+
+_tickets = count(1)
+
+
+def ask(model: str = "m", *, prefer: str = "", avoid: Collection[str] = (), lane: Lane = Lane.INTERACTIVE) -> Ask:
+    """A small request of somebody."""
+    ticket = f"t-{next(_tickets)}"
+    return Ask(ticket, model, lane, Tier.FREE, "user", "organization", 10, 10, prefer, tuple(avoid))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from inference.client import AUTO, Lease, PoolLimits, ReplicaPool, WaitState
+from inference.client import AUTO, Lease, OnWait, PoolLimits, ReplicaPool, WaitState
 from inference.engines.fake import FakeEngine
 from inference.engines.fake_server import serve
 from inference.engines.script import Fault
@@ -29,6 +29,7 @@ from inference.protocol import (
     ReplicaState,
 )
 from inference.registry import ModelCard, Record, publish_records, stamp
+from tests.factories.inference import ask
 from tests.services import Services
 
 Start = Callable[..., "asyncio.Future[ReplicaPool]"]
@@ -48,8 +49,15 @@ async def start() -> AsyncIterator[Callable[..., object]]:
         yield begin
 
 
-async def hold(pool: ReplicaPool, stack: AsyncExitStack, **options: object) -> Lease:
-    return await stack.enter_async_context(pool.reserve("m", tokens=10, **options))  # type: ignore[arg-type]
+async def hold(
+    pool: ReplicaPool,
+    stack: AsyncExitStack,
+    *,
+    prefer: str = "",
+    avoid: Collection[str] = (),
+    on_wait: OnWait | None = None,
+) -> Lease:
+    return await stack.enter_async_context(pool.reserve(ask("m", prefer=prefer, avoid=avoid), on_wait=on_wait))
 
 
 async def settle() -> None:
@@ -87,7 +95,7 @@ async def test_those_who_wait_are_served_in_order_and_told_their_position(start:
     served: list[int] = []
 
     async def wait(i: int) -> None:
-        async with pool.reserve("m", tokens=10, on_wait=told[i].append) as lease:
+        async with pool.reserve(ask(), on_wait=told[i].append) as lease:
             served.append(i)
             assert lease.waited_s > 0
             await asyncio.sleep(0.01)
@@ -107,7 +115,7 @@ async def test_the_wait_is_estimated_from_measured_answers(start: Start) -> None
     pool = await start("m=fake://a?slots=1")
     told: list[WaitState] = []
     for _ in range(2):
-        async with pool.reserve("m", tokens=1):
+        async with pool.reserve(ask()):
             await asyncio.sleep(0.1)
     async with AsyncExitStack() as stack:
         await hold(pool, stack)
@@ -149,7 +157,7 @@ async def test_no_slot_leaks_however_waiting_ends(start: Start) -> None:
     async def user() -> None:
         nonlocal most
         try:
-            async with pool.reserve("m", tokens=1) as lease:
+            async with pool.reserve(ask()) as lease:
                 most = max(most, pool.capacity("m").running)
                 await asyncio.sleep(chance.random() * 0.004)
                 if chance.random() < 0.1:
@@ -219,10 +227,10 @@ async def test_all_that_break_with_one_death_count_once(start: Start) -> None:
         for lease in leases[3:]:
             lease.report(EngineFailed("found out late"))
     assert (member.breaker.is_closed, member.breaker.failures) == (True, 1)
-    async with pool.reserve("m", tokens=1) as lease:
+    async with pool.reserve(ask()) as lease:
         lease.report(EngineFailed("by us", FailureKind.ABORTED))
     assert member.breaker.is_closed
-    async with pool.reserve("m", tokens=1):
+    async with pool.reserve(ask()):
         pass
     assert member.breaker.failures == 0
 
@@ -247,7 +255,7 @@ async def until(happened: Callable[[], bool]) -> None:
 
 async def fail_on(pool: ReplicaPool, replica: str) -> None:
     try:
-        async with pool.reserve("m", tokens=1, prefer=replica) as lease:
+        async with pool.reserve(ask(prefer=replica)) as lease:
             assert lease.replica.id == replica
             raise EngineFailed("died")
     except EngineFailed:
@@ -257,7 +265,7 @@ async def fail_on(pool: ReplicaPool, replica: str) -> None:
 async def test_a_model_nobody_serves_and_one_that_is_away(start: Start) -> None:
     pool = await start()
     with pytest.raises(NoReplica) as caught:
-        async with pool.reserve(AUTO, tokens=1):
+        async with pool.reserve(ask(AUTO)):
             pass
     assert caught.value.known
     server = await serve()
@@ -271,7 +279,7 @@ async def test_a_model_nobody_serves_and_one_that_is_away(start: Start) -> None:
     await pool.refresh()
     assert pool.resolve("fake").state is ModelState.UNAVAILABLE
     with pytest.raises(NoReplica):
-        async with pool.reserve("fake", tokens=1):
+        async with pool.reserve(ask("fake")):
             pass
 
 

@@ -16,7 +16,7 @@ def replica(id: str, state: ReplicaState = ReplicaState.READY) -> ReplicaInfo:
 
 def lease(id: str) -> Lease:
     model = ModelInfo("small", "Small 1B", ModelState.READY, 4096)
-    return Lease(FakeEngine(), replica(id), model, 0.0, lambda error: None)
+    return Lease(FakeEngine(), replica(id), model, 0.0, lambda error, asked_at: None)
 
 
 def told(*replicas: ReplicaInfo, requested: str = "auto", preferred: str = "", failed: tuple[str, ...] = ()) -> Any:

@@ -8,19 +8,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 import redis
 import structlog
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
 
 from apps.accounts.types import Actor
 from apps.conversations.eventlog import AsyncLog, frame_data, unpack_ids
@@ -29,6 +26,8 @@ from apps.conversations.runner.context import Context, build_context, passages_e
 from apps.conversations.runner.decision import decision_view
 from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
+from apps.conversations.runner.patience import backoff, explain, until_db
+from apps.conversations.runner.placing import ask_of
 from apps.conversations.runner.writer import TAKEOVER_JUMP, FencedOut, RunWriter
 from apps.conversations.services import finishing, runs
 from apps.conversations.services.admission import measure_run
@@ -40,19 +39,15 @@ from inference.continuation import NotContinuable, Verdict, Written, choices_of,
 from inference.protocol import (
     EngineFailed,
     EngineOverloaded,
-    EngineRejected,
     EngineUnavailable,
     GenerationRequest,
     ModelInfo,
     NoReplica,
-    Overloaded,
     Resume,
 )
 
 log = structlog.get_logger(__name__)
-T = TypeVar("T")
 MAX_TRIES = 6
-FIRST_BACKOFF_S = 0.1
 MODEL_POLL_S = 1.0
 FINAL_FLUSHES = 5
 
@@ -60,41 +55,6 @@ FINAL_FLUSHES = 5
 def cache_salt(organization_id: object) -> str:
     """Isolates an organization's prefix cache: hex, since the engine refuses some characters."""
     return hmac.new(settings.CACHE_SALT_SECRET.encode(), str(organization_id).encode(), hashlib.sha256).hexdigest()
-
-
-def backoff(first: float, attempt: int) -> float:
-    """Exponential with jitter, five seconds at the most."""
-    return min(5.0, first * 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries
-
-
-def explain(error: Exception) -> tuple[str, str, float | None]:
-    """Code, sentence and wait in seconds for a person, of whatever ended a run."""
-    match error:
-        case TimeoutError():
-            return "deadline", f"The answer took longer than {settings.RUN_DEADLINE_S} s and was stopped.", None
-        case NoReplica():
-            return "no_replica", "No replica of this model is running. Try again later.", error.eta_s or 15
-        case Overloaded() | EngineOverloaded():
-            return "overloaded", f"The model is too busy: {error.reason}.", error.retry_after_s or 5
-        case EngineRejected():
-            return "rejected", f"The model refused the request: {error.message[:300]}", None
-        case NotContinuable():
-            return "replica_failed", str(error), 2
-        case EngineFailed() | EngineUnavailable():
-            return "replica_failed", "The model stopped answering. What it wrote is kept; try again.", 2
-        case _:
-            return "internal", "Something went wrong on our side. Try again.", None
-
-
-async def until_db(operation: Callable[[], Awaitable[T]]) -> T:
-    """Run a database operation, waiting out a server that is away. The run's deadline bounds the wait."""
-    for attempt in count():
-        try:
-            return await operation()
-        except (OperationalError, InterfaceError) as error:
-            log.warning("database.away", error=type(error).__name__, attempt=attempt)
-            await asyncio.sleep(backoff(FIRST_BACKOFF_S, min(attempt, 6)))
-    raise AssertionError("unreachable")
 
 
 class Execution:
@@ -211,7 +171,7 @@ class Execution:
                     self.avoid.append(self.replica)
                 if attempt == MAX_TRIES - 1:
                     raise
-                await asyncio.sleep(backoff(FIRST_BACKOFF_S, attempt))
+                await asyncio.sleep(backoff(attempt))
         raise AssertionError("unreachable")
 
     def _check_what_is_written(self) -> None:
@@ -288,14 +248,8 @@ class Execution:
 
     async def _stream(self, context: Context) -> RunResult:
         preferred = self.replica or self._warm_replica()
-        request_tokens = context.max_tokens + sum(len(m.content) // 3 for m in context.messages)
-        async with self.pool.reserve(
-            self.claimed.model,
-            tokens=request_tokens,
-            prefer=preferred or None,
-            avoid=self.avoid,
-            on_wait=self._emit_waiting,
-        ) as lease:
+        ask = ask_of(self.claimed, context, prefer=preferred, failed=self.avoid)
+        async with self.pool.reserve(ask, on_wait=self._emit_waiting) as lease:
             if self.replica and self.writer.text_length and self.avoid:
                 self.replica = lease.replica.id
                 self._reconstructed()
@@ -307,6 +261,7 @@ class Execution:
                 reason = await self.flusher.follow(self.writer, stream)
             finally:
                 await stream.aclose()
+                lease.spent(len(self.writer.prompt_token_ids) + self.writer.tokens)
         state = RunState.INCOMPLETE if reason == "length" else RunState.COMPLETED
         return self._result(state, reason)
 

@@ -25,9 +25,10 @@ from apps.conversations.services import runs
 from apps.conversations.services.handoff import CANCEL_CHANNEL
 from apps.conversations.types import ClaimedRun, Lane
 from apps.core.db import in_db
+from apps.core.ids import new_id
 from apps.core.loops import stop_tasks
 from apps.core.valkey import new_async_valkey
-from inference.client import ReplicaPool
+from inference.client import Admission, ReplicaPool
 from inference.pipe import Pipe
 
 log = structlog.get_logger(__name__)
@@ -65,7 +66,9 @@ class RunnerProcess:
         # Blocking calls and the subscription hold up whatever is behind them, so they have their own connections.
         self.offers = Pipe(settings.REDIS_URL, patience_s=OFFERS_S * 5)
         self.cancels = new_async_valkey(max_connections=1)
-        self.pool = ReplicaPool(settings.REDIS_URL, replica_urls=settings.REPLICA_URLS)
+        # One name a start: what an earlier process of this machine held is given back when its heartbeat has ended.
+        admission = Admission(settings.REDIS_URL, owner=new_id().hex)
+        self.pool = ReplicaPool(settings.REDIS_URL, replica_urls=settings.REPLICA_URLS, admission=admission)
         self.flusher = Flusher(self.log)
         self.executions: dict[UUID, Execution] = {}
         self.claiming: set[UUID] = set()

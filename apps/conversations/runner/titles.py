@@ -12,12 +12,13 @@ from apps.conversations.runner.execution import cache_salt
 from apps.conversations.services import runs
 from apps.conversations.types import ClaimedRun
 from apps.core.db import in_db
-from inference.client import ReplicaPool
+from inference.client import Ask, Lane, ReplicaPool, Tier
 from inference.protocol import ChatMessage, GenerationRequest, InferenceError
 
 log = structlog.get_logger(__name__)
 TIMEOUT_S = 20
 MAX_TOKENS = 16
+MOST_PROMPT_TOKENS = 384
 MAX_WORDS = 9
 PRIORITY = 10
 _ASK = "Write a title of at most six words for this conversation. Answer with the title alone."
@@ -38,7 +39,7 @@ async def make_title(pool: ReplicaPool, run: ClaimedRun, question: str, answer: 
     )
     text = ""
     try:
-        async with asyncio.timeout(TIMEOUT_S), pool.reserve(run.model, tokens=400) as lease:
+        async with asyncio.timeout(TIMEOUT_S), pool.reserve(_place(run)) as lease:
             stream = lease.engine.generate(request)
             try:
                 async for delta in stream:
@@ -49,6 +50,20 @@ async def make_title(pool: ReplicaPool, run: ClaimedRun, question: str, answer: 
             await in_db(runs.set_title, run.conversation_id, title)
     except (InferenceError, TimeoutError, OperationalError, InterfaceError) as error:
         log.info("title.skipped", error=type(error).__name__)
+
+
+def _place(run: ClaimedRun) -> Ask:
+    """A title is work that can wait."""
+    return Ask(
+        ticket=f"{run.id.hex}-title",
+        model=run.model,
+        lane=Lane.BATCH,
+        tier=Tier(run.tier),
+        user=str(run.user_id),
+        organization=str(run.organization_id),
+        prompt_tokens=MOST_PROMPT_TOKENS,
+        output_tokens=MAX_TOKENS,
+    )
 
 
 def clean_title(text: str) -> str:
