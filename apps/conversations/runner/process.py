@@ -20,6 +20,7 @@ from apps.conversations.eventlog import AsyncLog, lane_key
 from apps.conversations.metrics import EXECUTING
 from apps.conversations.runner.execution import Execution
 from apps.conversations.runner.flusher import Flusher
+from apps.conversations.runner.placing import admission_policy
 from apps.conversations.runner.titles import make_title
 from apps.conversations.services import runs
 from apps.conversations.services.handoff import CANCEL_CHANNEL
@@ -67,7 +68,7 @@ class RunnerProcess:
         self.offers = Pipe(settings.REDIS_URL, patience_s=OFFERS_S * 5)
         self.cancels = new_async_valkey(max_connections=1)
         # One name a start: what an earlier process of this machine held is given back when its heartbeat has ended.
-        admission = Admission(settings.REDIS_URL, owner=new_id().hex)
+        admission = Admission(settings.REDIS_URL, owner=new_id().hex, policy=admission_policy())
         self.pool = ReplicaPool(settings.REDIS_URL, replica_urls=settings.REPLICA_URLS, admission=admission)
         self.flusher = Flusher(self.log)
         self.executions: dict[UUID, Execution] = {}
