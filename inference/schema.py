@@ -220,7 +220,7 @@ class _Check:
         if "$ref" in schema:
             yield from self.problems(value, _target(schema["$ref"], self.root, path), path, depth + 1)
         if "type" in schema and not _is_kind(value, schema["type"]):
-            yield f"{where} must be {_or(schema['type'])}"
+            yield f"{where} must be of type {_or(schema['type'])}"
             return
         yield from (f"{where} {words}" for words in _simple(value, schema))
         if isinstance(value, dict):
@@ -267,7 +267,9 @@ def _is_kind(value: Any, kinds: str | list[str]) -> bool:
 def _is_one(value: Any, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
-    return isinstance(value, _KINDS[kind]) and (kind != "integer" or float(value).is_integer())
+    if kind == "integer":
+        return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return isinstance(value, _KINDS[kind])
 
 
 def _or(kinds: str | list[str]) -> str:

@@ -189,16 +189,16 @@ def test_values_that_keep_to_the_schema(value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ([], "the answer must be object"),
+        ([], "the answer must be of type object"),
         ({}, "name is missing"),
         ({"name": ""}, "name must have at least 1 characters"),
-        ({"name": "Ulm", "people": 1.5}, "people must be integer"),
-        ({"name": "Ulm", "people": True}, "people must be integer"),
+        ({"name": "Ulm", "people": 1.5}, "people must be of type integer"),
+        ({"name": "Ulm", "people": True}, "people must be of type integer"),
         ({"name": "Ulm", "people": -1}, "people must be at least 0"),
         ({"name": "Ulm", "kind": True}, 'kind must be one of ["town","city",1,null]'),
         ({"name": "Ulm", "size": 1}, "size is not allowed"),
         ({"name": "Ulm", "twins": [{"name": "a"}] * 3}, "twins must have at most 2 items"),
-        ({"name": "Ulm", "twins": [{"name": 5}]}, "twins[0].name must be string"),
+        ({"name": "Ulm", "twins": [{"name": 5}]}, "twins[0].name must be of type string"),
         ({"name": "Ulm", "mayor": {"age": 0}}, "mayor fits none of the 2 alternatives"),
     ],
 )
