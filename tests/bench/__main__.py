@@ -38,6 +38,7 @@ def measurements() -> list[Measurement]:
         Measurement("streaming"),
         Measurement("valkey_cpu"),
         Measurement("files"),
+        Measurement("failover"),
         Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),
     ]
     # A BEIR set is too large for the repository; measured where one is.
