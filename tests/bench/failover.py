@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Mapping
 
 from infra.local.layout import REPOSITORY
 from tests.faults import failing
@@ -24,7 +25,7 @@ OUTPUT = REPOSITORY / "build" / "bench" / "failover.json"
 QUICK = {"PARLEY_HANG_S": "3"}
 
 
-def stack_of(services: Services, *, replicas: int = 2, **environment: str) -> Stack:
+def stack_of(services: Services, environment: Mapping[str, str], *, replicas: int = 2) -> Stack:
     return Stack(
         services, runners=2, replicas=replicas, settings="tests.live_settings", slots=256, environment=environment
     )
@@ -61,17 +62,17 @@ def main() -> int:
     services = session()
     os.environ.update(services.environment())
     try:
-        with stack_of(services, replicas=1) as stack:
+        with stack_of(services, {}, replicas=1) as stack:
             cancels = [
                 delay
                 for prompt, first in (("ttft:60000", False), ("itl:50", True))
                 for delay in failing.cancel_delays_ms(stack, prompt, asked.cancels, first_token=first)
             ]
         print(f"cancels reached the replica after {min(cancels):.0f} to {max(cancels):.0f} ms", flush=True)
-        with stack_of(services) as stack:
+        with stack_of(services, {}) as stack:
             hangs = failing.run(stack, failing.kinds_for(asked.hangs, failing.HANGS), streams=asked.streams)
         print(hangs, flush=True)
-        with stack_of(services, **QUICK) as stack:
+        with stack_of(services, QUICK) as stack:
             rounds = failing.run(stack, failing.kinds_for(asked.rounds), streams=asked.streams)
         print(rounds, flush=True)
     finally:

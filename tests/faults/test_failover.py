@@ -37,7 +37,7 @@ def dispatching(stack: Stack, **environment: str) -> tuple[int, str]:
     reader.start()
     eventually(lambda: reader.audit.reading.ended, within=30)
     counted = Redis.from_url(stack.valkey.url()).get(f"tests:tool-starts:{reader.run_id}")
-    return int(counted or 0), str(reader.audit.reading.state)  # type: ignore[arg-type]
+    return int(counted or 0), str(reader.audit.reading.state)
 
 
 def is_ready(runner: Program) -> bool:
