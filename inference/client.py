@@ -234,8 +234,6 @@ class ReplicaPool:
         ok = True
         try:
             await try_out(self._engine(member), member.record.card.id, within_s=self.limits.probe_s)
-        except EngineOverloaded:
-            log.info("%s is full, so it is well", member.info.id)
         except InferenceError as error:
             log.warning("%s did not pass its probe: %s", member.info.id, error)
             ok = False

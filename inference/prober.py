@@ -17,6 +17,8 @@ from redis.asyncio import Redis as AsyncRedis
 from inference.protocol import (
     ChatMessage,
     Engine,
+    EngineOverloaded,
+    EngineRejected,
     EngineUnavailable,
     FailureKind,
     GenerationRequest,
@@ -29,6 +31,9 @@ from inference.registry import HEARTBEAT_S, ModelCard, Record, publish_records, 
 PROBE_S = 10.0
 _DEFAULT_SLOTS = 64
 _LOOK_S = 5.0
+# How long a look waits for a warm-up; a longer one goes on meanwhile.
+_WARM_INLINE_S = 2.0
+_WARM_S = 120.0
 
 
 def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -53,7 +58,8 @@ def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Rec
 
 
 async def try_out(engine: Engine, model: str, *, within_s: float) -> None:
-    """One short answer: the first one pays for lazy set-up, and proves that the replica can answer. InferenceError."""
+    """One short answer: the first one pays for lazy set-up, and proves that the replica can answer. A refusal is an
+    answer too. InferenceError when there is none."""
     request = GenerationRequest(
         f"probe-{secrets.token_hex(4)}", model, (ChatMessage("user", "Hello"),), 4, temperature=0.0
     )
@@ -61,6 +67,8 @@ async def try_out(engine: Engine, model: str, *, within_s: float) -> None:
     try:
         async with asyncio.timeout(within_s):
             said = sum([delta.tokens async for delta in stream])
+    except (EngineOverloaded, EngineRejected):
+        return
     except TimeoutError:
         raise EngineUnavailable(f"no short answer within {within_s:g} s", FailureKind.HUNG) from None
     finally:
@@ -107,7 +115,7 @@ async def probe(engine: Engine, info: ReplicaInfo) -> ReplicaInfo:
 
 class StaticReplicas:
     """Replicas given by URL (PARLEY_REPLICA_URLS) or as records, with engines of their own for the questions
-    asked here."""
+    asked here. One that appears, or comes back, gives a short answer before it counts as ready."""
 
     def __init__(
         self,
@@ -121,6 +129,7 @@ class StaticReplicas:
         self._records |= {r.replica.id: r for r in records}
         self._engines: dict[str, Engine] = {}
         self._told: dict[str, ReplicaState] = {}
+        self._warming: dict[str, asyncio.Task[None]] = {}
 
     def records(self) -> tuple[Record, ...]:
         return tuple(self._records.values())
@@ -138,7 +147,30 @@ class StaticReplicas:
         record = self._records[key]
         if key not in self._engines:
             self._engines[key] = self._engine_for(record.replica)
-        self._records[key] = replace(record, replica=await probe(self._engines[key], record.replica))
+        seen = await self._look(key, record.replica)
+        if seen.state is ReplicaState.READY and record.replica.state is not ReplicaState.READY:
+            seen = await self._warm(key, seen)
+        self._records[key] = replace(record, replica=seen)
+
+    async def _look(self, key: str, info: ReplicaInfo) -> ReplicaInfo:
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                return await probe(self._engines[key], info)
+        except TimeoutError:
+            return stamp(replace(info, state=ReplicaState.GONE, error=f"no answer within {_LOOK_S:g} s"))
+
+    async def _warm(self, key: str, seen: ReplicaInfo) -> ReplicaInfo:
+        """`seen` when it has answered; warming while it has not yet, quarantined when it failed to."""
+        if key not in self._warming:
+            self._warming[key] = asyncio.create_task(try_out(self._engines[key], seen.model, within_s=_WARM_S))
+        await asyncio.wait({self._warming[key]}, timeout=_WARM_INLINE_S)
+        if not self._warming[key].done():
+            return replace(seen, state=ReplicaState.WARMING, phase="warming up")
+        try:
+            self._warming.pop(key).result()
+        except InferenceError as error:
+            return replace(seen, state=ReplicaState.QUARANTINED, error=f"it failed its warm-up: {error}")
+        return replace(seen, phase="")
 
     async def publish(self, redis: AsyncRedis) -> None:
         """For processes that only read the registry. A supervisor that watches the same URL writes the same."""
@@ -149,5 +181,8 @@ class StaticReplicas:
             self._told = states
 
     async def close(self) -> None:
+        for task in self._warming.values():
+            task.cancel()
+        await asyncio.gather(*self._warming.values(), return_exceptions=True)
         await asyncio.gather(*(e.close() for e in self._engines.values()), return_exceptions=True)
         self._engines = {}

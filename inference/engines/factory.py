@@ -1,6 +1,6 @@
 """Makes the engine for a replica from what the registry says of it and from the limits in the environment.
 
-PARLEY_HANG_S: seconds without a token after which an answer counts as hung (14). PARLEY_FIRST_TOKEN_S: how long the
+PARLEY_HANG_S: seconds without a token after which an answer counts as hung (12). PARLEY_FIRST_TOKEN_S: how long the
 first token may take while the replica's other answers go on (60). PARLEY_PREFILL_RATE: prompt tokens a second that a
 replica reads at least (200); what a prompt needs at this rate is added before its first token.
 """

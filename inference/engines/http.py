@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import httptools
 
-HANG_S, FIRST_TOKEN_S, PREFILL_RATE = 14.0, 60.0, 200.0
+HANG_S, FIRST_TOKEN_S, PREFILL_RATE = 12.0, 60.0, 200.0
 _MAX_HEADERS = 100
 _STALE = "closed before it answered"
 

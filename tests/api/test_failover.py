@@ -59,6 +59,7 @@ def test_plain_text_goes_on_elsewhere() -> None:
 def test_what_cannot_be_continued_ends_clearly_once_it_was_seen(extra: dict[str, Any], what: str) -> None:
     ended, text = run("die:12", extra)
     assert (ended.state, text) == ("incomplete", expected_text(12, "f"))
+    assert ended.error is not None
     assert ended.error["code"] == "replica_failed"
     assert what in ended.error["message"]
 

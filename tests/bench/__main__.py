@@ -40,6 +40,7 @@ def measurements() -> list[Measurement]:
         Measurement("streaming"),
         Measurement("valkey_cpu"),
         Measurement("files"),
+        Measurement("failover"),
         Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),
     ]
     found += [Measurement(name, ("--data", data)) for name, key in DATA.items() if (data := os.environ.get(key))]
