@@ -37,6 +37,8 @@ def measurements() -> list[Measurement]:
     found = [
         Measurement("streaming"),
         Measurement("valkey_cpu"),
+        Measurement("admission"),
+        Measurement("inference"),
         Measurement("files"),
         Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),
     ]
