@@ -307,7 +307,7 @@ class Admission:
         for at in range(0, len(waiting), LOOKED_UP_AT_ONCE):
             group = waiting[at : at + LOOKED_UP_AT_ONCE]
             epoch = self._verbs.epoch
-            places = await self._verbs.where([ticket.ask.ticket for ticket in group])
+            places = await self._verbs.where(self._now(), [ticket.ask.ticket for ticket in group])
             for ticket, place in zip(group, places, strict=True):
                 if ticket.place.done():
                     continue

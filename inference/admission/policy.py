@@ -22,6 +22,16 @@ def _frozen(**values: float) -> Mapping[str, float]:
     return MappingProxyType(values)
 
 
+_PLAIN = (
+    "accepted_part",
+    "affinity_slack",
+    "long_share",
+    "max_passes",
+    "most_grants",
+    "most_reaped",
+    "shortened",
+    "unmeasured_hold_s",
+)
 _USERS = MappingProxyType({Tier.FREE: Budget(16), Tier.PLUS: Budget(32), Tier.ENTERPRISE: Budget(64)})
 _ORGANIZATIONS = MappingProxyType(dict.fromkeys(Tier, Budget()))
 
@@ -31,32 +41,37 @@ class Policy:
     """All processes of one installation must have the same.
 
     A class is a lane and a tier; its weight, the product of both, is its part of the tokens when all classes wait.
-    `max_waiting`: tickets of one class of one model. `max_wait_s`: by lane; who would wait longer is refused.
+    `max_waiting`: tickets of one class of one model. `max_wait_s`: by lane, the longest wait; since forecasts err, who
+    would by the forecast wait longer than `accepted_part` of it is refused.
     `long_share`: what the long lane may hold of a replica's slots and KV tokens. `max_passes`: how many may pass a
     ticket that does not fit before room is kept for it. `affinity_slack`: how much busier (1 is a full replica) the
     preferred replica may be. `ladder`: from which strain, the seconds of waiting work as a share of the longest wait
-    of the interactive lane, batch pauses, queues are halved, `first_refused` is offered a smaller model, and all are
-    refused. `smaller`: model -> smaller model. A paused batch ticket is served again after `pause_most_s`.
-    `reservation_s`: the longest that a place is held. `window_s`: over which rates are measured. `settle_s`: how long
-    owners may take to tell what they hold after Valkey was emptied.
+    of the interactive lane, batch pauses, queues may only have their `shortened` part of tickets and of waiting time,
+    `first_refused` is offered a smaller model, and all are refused. Shortening by strain ends with the strain: a class
+    whose line is long is not refused any longer than the overload lasts. `smaller`:
+    model -> smaller model. A paused batch ticket is served again after `pause_most_s`. `reservation_s`: the longest
+    that a place is held. `window_s`: over which rates are measured. `settle_s`: how long owners may take to tell what
+    they hold after Valkey was emptied.
     """
 
     lanes: Mapping[str, float] = field(default_factory=lambda: _frozen(interactive=8, long=3, batch=1))
     tiers: Mapping[str, float] = field(default_factory=lambda: _frozen(free=1, plus=2, enterprise=4))
     max_waiting: int = 256
     max_wait_s: Mapping[str, float] = field(default_factory=lambda: _frozen(interactive=120, long=300, batch=3_600))
+    accepted_part: float = 0.75
     users: Mapping[Tier, Budget] = field(default_factory=lambda: _USERS)
     organizations: Mapping[Tier, Budget] = field(default_factory=lambda: _ORGANIZATIONS)
     burst_s: float = 60.0
     long_share: float = 0.5
     max_passes: int = 16
     affinity_slack: float = 0.5
-    ladder: tuple[float, float, float, float] = (0.1, 0.5, 0.75, 1.0)
+    ladder: tuple[float, float, float, float] = (0.1, 0.25, 0.5, 1.0)
+    shortened: float = 0.25
     first_refused: Tier = Tier.FREE
     smaller: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     pause_most_s: float = 300.0
     reservation_s: float = 3_600.0
-    window_s: float = 60.0
+    window_s: float = 30.0
     heartbeat_s: float = 2.0
     owner_ttl_s: float = 10.0
     settle_s: float = 3.0
@@ -80,7 +95,7 @@ class Policy:
             "first_refused": str(self.first_refused),
             "smaller": dict(self.smaller),
         }
-        for name in ("long_share", "max_passes", "affinity_slack", "unmeasured_hold_s", "most_grants", "most_reaped"):
+        for name in _PLAIN:
             table[name] = getattr(self, name)
         for name in ("burst", "pause_most", "reservation", "window", "owner_ttl", "settle"):
             table[f"{name}_ms"] = getattr(self, f"{name}_s") * 1000

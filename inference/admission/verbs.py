@@ -135,8 +135,8 @@ class Verbs:
             raise Stranger
         return bool(reply)
 
-    async def where(self, tickets: Sequence[str]) -> list[Granted | WaitState | Gone]:
-        return [_place(reply) for reply in await self._run("where", *tickets)] if tickets else []
+    async def where(self, now: float, tickets: Sequence[str]) -> list[Granted | WaitState | Gone]:
+        return [_place(reply) for reply in await self._run("where", now, *tickets)] if tickets else []
 
     async def capacity(self, model: str) -> Standing:
         slots, running, rate, level, *classes = await self._run("capacity", model)

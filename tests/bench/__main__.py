@@ -39,6 +39,8 @@ def measurements() -> list[Measurement]:
     found = [
         Measurement("streaming"),
         Measurement("valkey_cpu"),
+        Measurement("admission"),
+        Measurement("inference"),
         Measurement("files"),
         Measurement("failover"),
         Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),

@@ -152,7 +152,9 @@ async def test_a_ticket_that_does_not_fit_lets_only_so_many_pass(pipe: Pipe) -> 
 
 async def test_the_pressure_ladder_is_climbed_rung_by_rung(pipe: Pipe) -> None:
     limits = {"interactive": 100, "long": 1_000, "batch": 10_000}
-    policy = Policy(ladder=(0.2, 0.4, 0.6, 0.8), max_waiting=8, max_wait_s=limits, smaller={"m": "small"})
+    policy = Policy(
+        ladder=(0.2, 0.4, 0.6, 0.8), max_waiting=8, max_wait_s=limits, shortened=0.5, smaller={"m": "small"}
+    )
     line = await a_full_line(pipe, policy)
     await line.release("first-0", after_s=10)
     await line.ask(an_ask("first-1"))
@@ -223,11 +225,16 @@ async def test_forecasts_come_from_measured_rates_and_the_part_of_the_class(pipe
     # 200 tokens every 10 s; each waiter is 100 tokens.
     await expect(line, an_ask("a"), 1, 5.0)
     await expect(line, an_ask("b"), 2, 10.0)
-    # Two of the same weight that wait already are served as much meanwhile.
+    # Two of the same weight that wait already, and none that come, are served as much meanwhile.
     same = replace(PATIENT, lanes={"interactive": 1, "long": 1, "batch": 1}, tiers=dict.fromkeys(Tier, 1))
     equal = Line(pipe, policy=same)
-    equal.now = line.now
+    equal.now = line.now + 600_000
     await equal.beat()
     await expect(equal, an_ask("c", tier=Tier.PLUS), 1, 10.0)
     await expect(equal, an_ask("d", tier=Tier.PLUS), 2, 20.0)
     await expect(equal, an_ask("e", tier=Tier.PLUS), 3, 25.0)
+    # While more come, the other class is served its part all the time.
+    for n in range(5):
+        equal.now += 1_000
+        await equal.ask(an_ask(f"more-{n}"))
+    await expect(equal, an_ask("f", tier=Tier.PLUS), 4, 40.0)

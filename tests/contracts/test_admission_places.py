@@ -81,13 +81,13 @@ async def test_a_line_has_an_end(pipe: Pipe) -> None:
 
 
 async def test_who_would_wait_too_long_is_refused_with_the_time_after_which_the_wait_is_bearable(pipe: Pipe) -> None:
-    policy = Policy(max_wait_s={"interactive": 25, "long": 300, "batch": 300}, ladder=(9, 9, 9, 9))
+    policy = Policy(max_wait_s={"interactive": 100 / 3, "long": 300, "batch": 300}, ladder=(9, 9, 9, 9))
     line = await Line(pipe, policy=policy).begin(a_replica(slots=1))
     await line.ask(an_ask("measured"))
     await line.release("measured", after_s=10)
     await line.ask(an_ask("runs"))
     assert [await line.ask(an_ask(n)) for n in "ab"] == [WaitState(1, 10.0), WaitState(2, 20.0)]
-    assert await line.ask(an_ask("c")) == Refused("wait_too_long", 5.0, "30.000")
+    assert await line.ask(an_ask("c")) == Refused("wait_too_long", 5.0, "30.000"), "more than three quarters of it"
 
 
 async def test_a_user_and_an_organization_have_so_many_in_progress(pipe: Pipe) -> None:

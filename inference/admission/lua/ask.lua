@@ -20,7 +20,7 @@ local function refuse(code, wait_s, detail) return { 'refused', code, seconds(wa
 local function half_of_line()
   local _, hold = rates(t.model)
   local tokens = tonumber(call('HGET', class_key(t.model, t.class), 'tokens') or 0)
-  return math.max(1, seconds_for(t.model, t.class, tokens / 2) or hold)
+  return math.max(1, seconds_for(t.model, t.class, tokens / 2, now) or hold)
 end
 
 local function over_limit(who, code, limit)
@@ -32,12 +32,15 @@ local function over_limit(who, code, limit)
   if wait > 0 then return refuse(code, wait / 1000) end
 end
 
-local function no_place()
+-- Why the ticket may not wait, given the wait that it would have.
+local function no_place(wait)
   local waiting, rung = tonumber(call('HGET', class_key(t.model, t.class), 'waiting') or 0), level(t.model)
-  if rung >= 4 or (rung == 3 and t.tier == P.first_refused and P.smaller[t.model]) then return refuse('pressure', half_of_line()) end
-  if waiting >= P.max_waiting / (rung >= 2 and 2 or 1) then return refuse('queue_full', half_of_line(), waiting) end
-  local _, wait = forecast_for(t)
-  local most = P.max_wait_ms[t.lane] / 1000
+  if rung >= 4 or (rung == 3 and t.tier == P.first_refused and P.smaller[t.model]) then
+    return refuse('pressure', half_of_line())
+  end
+  local part = rung >= 2 and P.shortened or 1
+  if waiting >= P.max_waiting * part then return refuse('queue_full', half_of_line(), waiting) end
+  local most = P.max_wait_ms[t.lane] * P.accepted_part * part / 1000
   if wait and wait > most then return refuse('wait_too_long', math.max(1, wait - most), seconds(wait)) end
 end
 
@@ -61,7 +64,8 @@ if not settling and call('EXISTS', base .. ':classes') == 0 then
   end
 end
 local room = not settling and call('EXISTS', base .. ':room') == 1
-local refusal = not again and no_place()
+local position, wait = forecast_for(t, now)
+local refusal = not again and no_place(wait)
 if refusal and not room then return refusal end
 write_ticket(t, now + P.max_wait_ms[t.lane] + P.owner_ttl_ms)
 spend_both(t, t.need, now)
@@ -75,5 +79,4 @@ if refusal then
   drop(t, nil, now)
   return refusal
 end
-local position, wait = forecast_of(t)
 return { 'queued', position, seconds(wait) }

@@ -3,8 +3,28 @@
 -- it on by L over its weight. The virtual time of a class also moves on by L over the users that wait, as work is
 -- done, so that an endless row of new users cannot keep an old one waiting: that is the ageing, by construction.
 
+-- A sum that fades: what is left of it after some milliseconds.
+local function faded(sum, ms) return sum * math.exp(-math.max(0, ms) / P.window_ms) end
+
+-- Tokens that came to a class, for its rate.
+local function note_arrival(t, now)
+  local key = class_key(t.model, t.class)
+  local f = call('HMGET', key, 'came', 'came_at', 'since')
+  local came = faded(tonumber(f[1] or 0), now - tonumber(f[2] or now))
+  call('HSET', key, 'came', came + t.need, 'came_at', now, 'since', f[3] or now)
+end
+
+-- Tokens a second that come to a class: the sum over the part of the window that has passed, at least a sixth.
+local function arrival_rate(key, now)
+  local f = call('HMGET', key, 'came', 'came_at', 'since')
+  if not f[1] then return 0 end
+  local window_s = P.window_ms / 1000 * (1 - math.exp(-math.max(P.window_ms / 6, now - tonumber(f[3])) / P.window_ms))
+  return faded(tonumber(f[1]), now - tonumber(f[2])) / window_s
+end
+
 local function enqueue(t, now)
   local base, key = 'adm:m:' .. t.model, class_key(t.model, t.class)
+  note_arrival(t, now)
   call('ZADD', key .. ':q:' .. t.user, t.asked, t.id)
   call('HINCRBY', key, 'waiting', 1)
   call('HINCRBY', key, 'tokens', t.need)
@@ -82,10 +102,9 @@ end
 local function measure(t, now)
   local base = 'adm:m:' .. t.model
   local f = call('HMGET', base, 'tokens', 'held', 'answers', 'at')
-  local left = math.exp(-math.max(0, now - tonumber(f[4] or now)) / P.window_ms)
-  call('HSET', base, 'tokens', tonumber(f[1] or 0) * left + t.need,
-    'held', tonumber(f[2] or 0) * left + math.max(1, now - t.granted) / 1000,
-    'answers', tonumber(f[3] or 0) * left + 1, 'at', now)
+  local function left(i) return faded(tonumber(f[i] or 0), now - tonumber(f[4] or now)) end
+  call('HSET', base, 'tokens', left(1) + t.need, 'held', left(2) + math.max(1, now - t.granted) / 1000,
+    'answers', left(3) + 1, 'at', now)
 end
 
 -- Tokens a second with what runs now (by Little's law that is what is released), and seconds that an answer is held.
@@ -105,7 +124,7 @@ local function strain(model)
   return seconds / (P.max_wait_ms.interactive / 1000)
 end
 
--- The pressure ladder: 0 none, 1 batch pauses, 2 queues are half as long, 3 the cheapest tier is offered a smaller
+-- The pressure ladder: 0 none, 1 batch pauses, 2 queues are shortened, 3 the cheapest tier is offered a smaller
 -- model instead of a place, 4 nobody who would have to wait is taken.
 local function level(model)
   local now, found = strain(model), 0
@@ -113,47 +132,66 @@ local function level(model)
   return found
 end
 
--- Seconds until `ahead` tokens of the class will have been served: meanwhile every other class that waits is served
--- what it has, or its part by weight. Nil until rates were measured.
-local function seconds_for(model, class, ahead)
+-- Seconds until `ahead` tokens of the class will have been served: meanwhile every other class is served what it has
+-- and what comes to it, but no more than its part by weight. The time decides what comes, so it is found in ROUNDS
+-- steps from below. Nil until rates were measured.
+local ROUNDS = 3
+
+local function seconds_for(model, class, ahead, now)
   local rate = rates(model)
   if not rate then return nil end
-  local work = ahead
+  local others = {}
   for _, other in ipairs(call('ZRANGE', 'adm:m:' .. model .. ':classes', 0, -1)) do
     if other ~= class then
-      local queued = tonumber(call('HGET', class_key(model, other), 'tokens'))
-      work = work + math.min(queued, ahead * P.weights[other] / P.weights[class])
+      local key = class_key(model, other)
+      others[#others + 1] = { queued = tonumber(call('HGET', key, 'tokens')), comes = arrival_rate(key, now),
+        most = ahead * P.weights[other] / P.weights[class] }
     end
   end
-  return work / rate
+  local seconds = ahead / rate
+  for _ = 1, #others > 0 and ROUNDS or 0 do
+    local work = ahead
+    for _, o in ipairs(others) do work = work + math.min(o.queued + o.comes * seconds, o.most) end
+    seconds = work / rate
+  end
+  return seconds
 end
 
--- Place in the line of its class and seconds to wait (nil until rates were measured), for a user's ticket with `mine`
--- tickets of the user before it and the user's start tag.
-local function forecast(model, class, start, mine)
-  local key = class_key(model, class)
+-- Place in the line of its class and seconds to wait (nil until rates were measured) of a ticket whose user has the
+-- start tag `start` and `mine` tickets before it. `c`: the class with this ticket in it: v, waiting, tokens, users.
+-- Before it come the users with lesser tags, and those who will come while its user's tag lies in the future; and for
+-- each of the user's own tickets a round of all users; but no more than waits now and comes meanwhile.
+local function forecast(t, c, start, mine, now)
+  local key, mean = class_key(t.model, t.class), c.tokens / c.waiting
+  local lesser = call('ZCOUNT', key .. ':users', '-inf', '(' .. string.format('%.17g', start))
+  local ahead = math.max(lesser * mean, c.users * (start - c.v)) + c.users * mine * mean
+  local here = math.min(ahead, c.tokens - mean)
+  local seconds = seconds_for(t.model, t.class, here + mean, now)
+  if seconds and here < ahead then
+    local later = math.min(ahead, here + arrival_rate(key, now) * seconds)
+    seconds = seconds_for(t.model, t.class, later + mean, now)
+  end
+  return 1 + math.floor(here / mean + 0.5), seconds
+end
+
+local function read_class(key)
   local f = call('HMGET', key, 'v', 'waiting', 'tokens')
-  local waiting, v = tonumber(f[2] or 0), tonumber(f[1] or 0)
-  if waiting == 0 then return 1, nil end
-  local mean = tonumber(f[3]) / waiting
-  local users = call('ZCARD', key .. ':users')
-  local rank = call('ZCOUNT', key .. ':users', '-inf', '(' .. string.format('%.17g', start))
-  local ahead = math.max(rank * mean, users * (start - v)) + users * mine * mean
-  ahead = math.min(ahead, tonumber(f[3]))
-  return 1 + math.floor(ahead / mean + 0.5), seconds_for(model, class, ahead + mean)
+  local function n(i) return tonumber(f[i] or 0) end
+  return { v = n(1), waiting = n(2), tokens = n(3), users = call('ZCARD', key .. ':users') }
 end
 
-local function forecast_of(t)
+local function forecast_of(t, now)
   local key = class_key(t.model, t.class)
   local start = tonumber(call('ZSCORE', key .. ':users', t.user))
-  return forecast(t.model, t.class, start, call('ZRANK', key .. ':q:' .. t.user, t.id))
+  return forecast(t, read_class(key), start, call('ZRANK', key .. ':q:' .. t.user, t.id), now)
 end
 
 -- What a newcomer would get.
-local function forecast_for(t)
+local function forecast_for(t, now)
   local key = class_key(t.model, t.class)
-  local start = call('ZSCORE', key .. ':users', t.user)
-  local v = tonumber(call('HGET', key, 'v') or 0)
-  if start then return forecast(t.model, t.class, tonumber(start), call('ZCARD', key .. ':q:' .. t.user)) end
-  return forecast(t.model, t.class, math.max(v + 0.01, tonumber(call('ZSCORE', key .. ':idle', t.user) or 0)), 0)
+  local c, start = read_class(key), call('ZSCORE', key .. ':users', t.user)
+  c.waiting, c.tokens = c.waiting + 1, c.tokens + t.need
+  if start then return forecast(t, c, tonumber(start), call('ZCARD', key .. ':q:' .. t.user), now) end
+  c.users = c.users + 1
+  return forecast(t, c, math.max(c.v + 0.01, tonumber(call('ZSCORE', key .. ':idle', t.user) or 0)), 0, now)
 end

@@ -14,7 +14,7 @@
 --   adm:m:M:replicas     set     ids;  adm:m:M:r:ID  hash  slots kv context used kv_used long_used long_kv
 --   adm:m:M:room, longroom  zset  replica with room (for a long prompt) -> share of it in use
 --   adm:m:M:classes      zset    class that waits -> start tag;  adm:m:M:idle  hash  any other class -> finish tag
---   adm:m:M:c:C          hash    v waiting tokens;  ...:users  zset  user that waits -> start tag
+--   adm:m:M:c:C          hash    v waiting tokens came came_at since;  ...:users  zset  user that waits -> start tag
 --   adm:m:M:c:C:idle     zset    any other user whose finish tag still matters;  ...:q:USER  zset  ticket -> asked
 local call = redis.call
 local CANDIDATES = 8

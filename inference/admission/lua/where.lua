@@ -1,14 +1,15 @@
--- Where waiting tickets are. ARGV: tickets. Returns, per ticket, {'queued', position, seconds or ''},
+-- Where waiting tickets are. ARGV: now, tickets. Returns, per ticket, {'queued', position, seconds or ''},
 -- {'granted', replica} (its owner missed the news) or {'gone'}.
 local out = {}
-for i, id in ipairs(ARGV) do
+for i = 1, #ARGV - 1 do
+  local id = ARGV[i + 1]
   local t = read_ticket(id)
   if not t then
     out[i] = { 'gone' }
   elseif t.replica then
     out[i] = { 'granted', t.replica }
   else
-    local position, wait = forecast_of(t)
+    local position, wait = forecast_of(t, tonumber(ARGV[1]))
     out[i] = { 'queued', position, wait and string.format('%.3f', wait) or '' }
   end
 end
