@@ -42,7 +42,6 @@ from inference.queueing import OnWait, WaitState
 from inference.registry import (
     Record,
     fetch_records,
-    read_capacity,
     read_models,
     read_records,
     summarize,
@@ -59,7 +58,6 @@ __all__ = [
     "ReplicaPool",
     "Tier",
     "WaitState",
-    "read_capacity",
     "read_models",
     "read_records",
 ]

@@ -80,13 +80,16 @@ class Sampling(_Strict):
 
 
 class ModelSpec(_Strict):
-    """One entry. `slots`: answers a local replica gives at once; `queue`: how many more it takes before it refuses."""
+    """One entry. `level`: 1 is the smallest; between models of different levels `auto` chooses by the question.
+    `slots`: answers a local replica gives at once; `queue`: how many more it takes before it refuses."""
 
     id: str
     name: Name
     note: Annotated[str, Field(max_length=1000)] = ""
     demo: bool = False
     default: bool = False
+    level: Annotated[int, Field(ge=1, le=9)] = 1
+    cost_per_mtok: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
     weights: Weights | None = None
     dtype: Literal["auto", "bfloat16", "float16", "float32"] = "auto"
     context_length: Annotated[int, Field(ge=256, le=10_000_000)] | None = None
@@ -139,6 +142,8 @@ class ModelSpec(_Strict):
             default=self.default,
             temperature=self.sampling.temperature,
             top_p=self.sampling.top_p,
+            level=self.level,
+            cost_per_mtok=self.cost_per_mtok,
         )
 
 

@@ -43,6 +43,8 @@ class ModelCard:
     default: bool = False
     temperature: float | None = None
     top_p: float | None = None
+    level: int = 1
+    cost_per_mtok: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +167,8 @@ def read_models(redis: Redis) -> tuple[ModelInfo, ...]:
     return summarize(read_records(redis))
 
 
-def read_capacity(redis: Redis, model: str) -> Capacity:
-    ready = [r.replica for r in read_records(redis) if r.card.id == model and r.replica.state is ReplicaState.READY]
+def capacity_of(records: Iterable[Record], model: str) -> Capacity:
+    ready = [r.replica for r in records if r.card.id == model and r.replica.state is ReplicaState.READY]
     return Capacity(
         slots=sum(r.slots for r in ready),
         running=sum(r.running for r in ready),

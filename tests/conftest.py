@@ -44,7 +44,7 @@ def services() -> Iterator[Services]:
 def _nothing_remembered(services: Services) -> None:
     """Each test starts with an empty Valkey, as it starts with an empty database, and so does what was read of both."""
     from apps.accounts.public.identity import forget_all
-    from apps.conversations.services.admission import forget_models
+    from apps.conversations.services.registry import forget_models
 
     services.valkey.call("FLUSHALL")
     forget_models()

@@ -1,8 +1,9 @@
 """What other apps may use of conversations and runs."""
 
 from apps.conversations.selectors import run_view
-from apps.conversations.services.admission import admit, known_models, resolve_model
+from apps.conversations.services.admission import admit
 from apps.conversations.services.api_runs import ApiCall, find_api_run, start_api_run
+from apps.conversations.services.registry import known_models
 from apps.conversations.services.runs import cancel_run
 from apps.conversations.types import ChatMessage, Lane, RunFrame, RunParams, RunState, StartedRun
 
@@ -18,7 +19,6 @@ __all__ = [
     "cancel_run",
     "find_api_run",
     "known_models",
-    "resolve_model",
     "run_view",
     "start_api_run",
 ]

@@ -112,6 +112,7 @@ class ClaimedRun:
     prompt: tuple[ChatMessage, ...]
     checkpoint: Checkpoint
     cancel_requested: bool
+    decision: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

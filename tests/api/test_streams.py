@@ -97,7 +97,7 @@ def test_what_is_saved_is_what_was_streamed(api: Api, stack: Stack) -> None:
     assert (run["state"], run["completion_tokens"], run["attempt"]) == ("completed", 50, 1)
     assert run["replica"]
     assert 0 <= run["waited_ms"] <= run["ttft_ms"]
-    assert [reason["step"] for reason in run["decision"]["reasons"]] == ["rule", "load"]
+    assert [reason["step"] for reason in run["decision"]["reasons"]] == ["rule", "placement"]
     assert run["decision"]["replica"] == run["replica"]
     assert [step["state"] for step in run["transitions"]] == ["queued", "running", "completed"]
     assert run["reconstructed"] == []

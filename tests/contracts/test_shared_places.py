@@ -63,12 +63,16 @@ async def test_load_is_spread_over_replicas_by_all_together(start: Start) -> Non
 async def test_a_replica_that_fails_here_is_left_out_here(start: Start) -> None:
     pool = await start("one", "m=fake://a?slots=4", "m=fake://b?slots=4")
     with pytest.raises(EngineFailed):
-        async with pool.reserve(ask(prefer="m@a")) as lease:
-            assert lease.replica.id == "m@a"
-            raise EngineFailed("died")
+        await _die_on(pool, "m@a")
     async with AsyncExitStack() as held:
         leases = [await held.enter_async_context(pool.reserve(ask(prefer="m@a"))) for _ in range(3)]
         assert {lease.replica.id for lease in leases} == {"m@b"}
+
+
+async def _die_on(pool: ReplicaPool, replica: str) -> None:
+    async with pool.reserve(ask(prefer=replica)) as lease:
+        assert lease.replica.id == replica
+        raise EngineFailed("died")
 
 
 async def test_without_valkey_each_process_has_its_own_line(start: Start) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from apps.accounts.types import Actor
 from apps.conversations.services import conversations, finishing, posting, runs
-from apps.conversations.services.admission import forget_models
+from apps.conversations.services.registry import forget_models
 from apps.conversations.types import RunResult, RunState
 from inference.protocol import ReplicaState
 from tests.factories.inference import publish_replica

@@ -357,7 +357,8 @@ async def test_load_that_others_make_counts(start: Start, services: Services) ->
 async def test_urls_are_published_for_those_who_only_read(start: Start, services: Services) -> None:
     from redis import Redis as SyncRedis
 
-    from inference.client import read_capacity, read_models
+    from inference.client import read_models, read_records
+    from inference.registry import capacity_of
 
     url = services.environment()["REDIS_URL"]
     server = await serve()
@@ -370,7 +371,7 @@ async def test_urls_are_published_for_those_who_only_read(start: Start, services
     channel.close()
     models = await asyncio.to_thread(read_models, client)
     assert [(m.id, m.state.value, m.context_length) for m in models] == [("fake", "ready", 131_072)]
-    assert (await asyncio.to_thread(read_capacity, client, "fake")).slots == 5
+    assert capacity_of(await asyncio.to_thread(read_records, client), "fake").slots == 5
     client.close()
     await server.close()
 

@@ -19,21 +19,26 @@ def lease(id: str) -> Lease:
     return Lease(FakeEngine(), replica(id), model, 0.0, lambda error, asked_at: None)
 
 
-def told(*replicas: ReplicaInfo, requested: str = "auto", preferred: str = "", failed: tuple[str, ...] = ()) -> Any:
-    view = decision_view(requested, lease("a"), replicas, preferred=preferred, failed=failed)
+MADE = {"model": "small", "score": None, "reasons": [{"step": "user", "text": "chosen", "facts": {}}]}
+
+
+def told(*replicas: ReplicaInfo, made: Any = MADE, preferred: str = "", failed: tuple[str, ...] = ()) -> Any:
+    view = decision_view(made, lease("a"), replicas, preferred=preferred, failed=failed)
     assert (view["model"], view["replica"]) == ("small", "a")
     return [(reason["step"], reason["text"]) for reason in view["reasons"]]
 
 
-def test_a_persons_choice_comes_first() -> None:
-    assert told(replica("a"), requested="small")[0] == ("user", "You chose Small 1B.")
-    assert told(replica("a"))[0] == ("rule", "Small 1B is what `auto` stands for at this time.")
+def test_the_choice_of_the_model_comes_first_and_stays_when_another_replica_goes_on() -> None:
+    assert told(replica("a"))[0] == ("user", "chosen")
+    first = decision_view(MADE, lease("a"), [replica("a")], preferred="", failed=())
+    assert [step for step, _ in told(replica("a"), made=first)] == ["user", "placement"]
+    assert [step for step, _ in told(replica("a"), made=None)] == ["placement"]
 
 
 def test_only_replicas_that_were_ready_count() -> None:
     gone = replica("b", ReplicaState.GONE)
-    assert told(replica("a"), gone)[1] == ("load", "a is the only replica that is ready.")
-    assert told(replica("a"), replica("c"), gone)[1] == ("load", "a was the least busy of 2 replicas.")
+    assert told(replica("a"), gone)[1] == ("placement", "a is the only replica that is ready.")
+    assert told(replica("a"), replica("c"), gone)[1] == ("placement", "a was the least busy of 2 replicas.")
 
 
 def test_a_warm_prefix_and_failures_are_told() -> None:
@@ -41,5 +46,5 @@ def test_a_warm_prefix_and_failures_are_told() -> None:
     assert told(*both, preferred="a")[1][0] == "affinity"
     assert told(*both, preferred="b", failed=("b",))[1:] == [
         ("failover", "b broke off before."),
-        ("load", "a was the least busy of 2 replicas."),
+        ("placement", "a was the least busy of 2 replicas."),
     ]

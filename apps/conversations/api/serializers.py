@@ -126,7 +126,9 @@ class RunSerializer(serializers.Serializer[Any]):
 
 
 class ReasonSerializer(serializers.Serializer[Any]):
-    step = serializers.CharField(help_text="user, policy, rule, complexity, affinity, load, failover or escalation")
+    step = serializers.CharField(
+        help_text="user, policy, rule, complexity, load, escalation, placement, affinity or failover"
+    )
     text = serializers.CharField()
     facts = serializers.DictField()
 
@@ -135,6 +137,10 @@ class DecisionSerializer(serializers.Serializer[Any]):
     model = serializers.CharField()
     replica = serializers.CharField()
     reasons = ReasonSerializer(many=True)
+    score = serializers.FloatField(
+        allow_null=True, required=False, help_text="How much a stronger model would gain; null where none was asked."
+    )
+    alternatives = serializers.ListField(child=serializers.CharField(), required=False)
 
 
 class FailoverSerializer(serializers.Serializer[Any]):

@@ -16,7 +16,8 @@ from apps.conversations import selectors
 from apps.conversations.access import access_run
 from apps.conversations.api import serializers as shapes
 from apps.conversations.services import conversations, posting, runs
-from apps.conversations.services.admission import known_models, place_in_line
+from apps.conversations.services.admission import place_in_line
+from apps.conversations.services.registry import known_models
 from apps.core.errors import Invalid
 from inference.client import AUTO
 

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference.client import AUTO, Lease
+from inference.client import Lease
 from inference.protocol import ReplicaInfo, ReplicaState
 
 Reason = dict[str, Any]
+_OF_REPLICA = ("placement", "affinity", "failover")
 
 
 def decision_view(
-    requested: str, lease: Lease, replicas: Sequence[ReplicaInfo], *, preferred: str, failed: Sequence[str]
+    made: Mapping[str, Any] | None,
+    lease: Lease,
+    replicas: Sequence[ReplicaInfo],
+    *,
+    preferred: str,
+    failed: Sequence[str],
 ) -> dict[str, Any]:
     """`reasons` in the order in which they were weighed: {"step", "text", "facts"} each.
 
-    `preferred`: the replica that had this answer before; `failed`: those that broke off in this attempt.
+    `made`: the choice of the model, as the run keeps it. `preferred`: the replica that had this answer or its
+    conversation before; `failed`: those that broke off in this attempt.
     """
     ready = [r for r in replicas if r.model == lease.replica.model and r.state is ReplicaState.READY]
-    return {
+    choice = dict(made or {"reasons": []})
+    # A run that is taken over has the replica's reasons of the attempt before.
+    of_model = [reason for reason in choice["reasons"] if reason["step"] not in _OF_REPLICA]
+    return choice | {
         "model": lease.model.id,
         "replica": lease.replica.id,
-        "reasons": [_model(requested, lease), *_failures(failed), _replica(lease, ready, preferred)],
+        "reasons": [*of_model, *_failures(failed), _replica(lease, ready, preferred)],
     }
 
 
 def _reason(step: str, text: str, **facts: Any) -> Reason:
     return {"step": step, "text": text, "facts": facts}
-
-
-def _model(requested: str, lease: Lease) -> Reason:
-    if requested != AUTO:
-        return _reason("user", f"You chose {lease.model.name}.", requested=requested)
-    return _reason("rule", f"{lease.model.name} is what `auto` stands for at this time.", requested=requested)
 
 
 def _failures(failed: Sequence[str]) -> list[Reason]:
@@ -44,7 +48,7 @@ def _replica(lease: Lease, ready: Sequence[ReplicaInfo], preferred: str) -> Reas
     chosen, count = lease.replica, len(ready)
     facts = {"replica": chosen.id, "ready": count, "slots": chosen.slots, "running": chosen.running}
     if count <= 1:
-        return _reason("load", f"{chosen.id} is the only replica that is ready.", **facts)
+        return _reason("placement", f"{chosen.id} is the only replica that is ready.", **facts)
     if chosen.id == preferred:
         return _reason("affinity", f"{chosen.id} has the beginning of this conversation in its cache.", **facts)
-    return _reason("load", f"{chosen.id} was the least busy of {count} replicas.", **facts)
+    return _reason("placement", f"{chosen.id} was the least busy of {count} replicas.", **facts)

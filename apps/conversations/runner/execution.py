@@ -274,7 +274,7 @@ class Execution:
         if self.waited_ms is None:
             self.waited_ms = round((time.monotonic() - self.started) * 1000)
         self.decision = decision_view(
-            self.claimed.requested, lease, self.pool.replicas(), preferred=preferred, failed=self.avoid
+            self.claimed.decision, lease, self.pool.replicas(), preferred=preferred, failed=self.avoid
         )
 
     def _emit_running(self, lease: Lease) -> None:

@@ -18,15 +18,14 @@ from django.db import connection
 from apps.accounts.types import Actor
 from apps.conversations.metrics import REJECTIONS
 from apps.conversations.models import Run
+from apps.conversations.services.registry import known_capacity
+from apps.conversations.services.routing import Choice, choose_model
 from apps.conversations.types import RunState
-from apps.core.errors import ModelNotFound, NoReplica, Overloaded, RateLimited
+from apps.core.errors import Overloaded, RateLimited
 from apps.core.valkey import valkey
-from inference.client import AUTO, read_capacity, read_models
-from inference.protocol import Capacity, ModelInfo, ModelState
+from inference.protocol import ModelInfo
 
 log = structlog.get_logger(__name__)
-_FRESH_S = 0.5
-_WAIT_FOR_MODEL_S = 15
 _UNMEASURED_RUN_S = 5.0
 _MEAN_RUN_KEY = "stats:mean_run_s"
 _MEASURE_EVERY_S = 1.0
@@ -42,57 +41,10 @@ _LINE = """
 """
 
 
-@dataclass(slots=True)
-class _Registry:
-    """The registry as this process read it last, half a second old at most, and when it measured a run."""
+class _Measured:
+    """When this process measured a run last."""
 
-    models: tuple[ModelInfo, ...] = ()
-    capacity: dict[str, Capacity] | None = None
-    read_at: float = 0.0
-    measured_at: float = 0.0
-
-
-_registry = _Registry()
-
-
-def known_models() -> tuple[ModelInfo, ...]:
-    """Every model of the registry; the last known ones while Valkey is away."""
-    now = time.monotonic()
-    if now - _registry.read_at > _FRESH_S:
-        try:
-            _registry.models = read_models(valkey())
-            _registry.capacity = {}
-        except redis.RedisError as error:
-            log.warning("models.unread", error=type(error).__name__)
-        _registry.read_at = now
-    return _registry.models
-
-
-def forget_models() -> None:
-    """Read the registry anew at the next question, e.g. between tests."""
-    _registry.read_at = 0.0
-
-
-def _capacity(model: str) -> Capacity:
-    cached = _registry.capacity if _registry.capacity is not None else {}
-    if model not in cached:
-        cached[model] = read_capacity(valkey(), model)
-        _registry.capacity = cached
-    return cached[model]
-
-
-def resolve_model(requested: str) -> ModelInfo:
-    """The model a request names. Raises ModelNotFound for a name we do not serve, NoReplica when none is there."""
-    models = known_models()
-    if not models:
-        raise NoReplica("No model is running yet. Try again in a moment.", retry_after_s=_WAIT_FOR_MODEL_S)
-    if requested == AUTO:
-        return next((m for m in models if m.state is ModelState.READY), models[0])
-    found = next((m for m in models if m.id == requested), None)
-    if found is None:
-        names = ", ".join([AUTO, *(m.id for m in models)])
-        raise ModelNotFound(f"There is no model named {requested[:80]!r}. Choose one of: {names}.")
-    return found
+    at = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,36 +56,22 @@ class Room:
     places: int
 
 
-def admit(actor: Actor, requested: str) -> ModelInfo:
+def admit(actor: Actor, requested: str, text: str = "") -> Choice:
     """Accept a run of `requested` for now, or say why not and how long to wait.
 
     Raises ModelNotFound, NoReplica, Overloaded or RateLimited. A model that is still loading accepts a short line.
     """
-    model = choose_model(requested)
+    choice = choose_model(requested, text)
+    model = choice.model
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE, [model.id, actor.user_id])
         waiting, own = cursor.fetchone()
     check_room(room_of(model), waiting=waiting, own=own)
-    return model
-
-
-def choose_model(requested: str) -> ModelInfo:
-    """The model a run would use. Raises ModelNotFound or NoReplica."""
-    model = resolve_model(requested)
-    if model.state is ModelState.UNAVAILABLE:
-        REJECTIONS.labels(model.id, "no_replica").inc()
-        raise NoReplica(
-            f"{model.name} is not running. An operator can see why in the console; you can choose another model.",
-            retry_after_s=_WAIT_FOR_MODEL_S,
-        )
-    return model
+    return choice
 
 
 def room_of(model: ModelInfo) -> Room:
-    try:
-        slots = max(1, _capacity(model.id).slots)
-    except redis.RedisError:
-        slots = 1
+    slots = max(1, known_capacity(model.id).slots)
     return Room(model, slots, slots * (1 + settings.RUN_QUEUE_PER_SLOT))
 
 
@@ -171,9 +109,9 @@ def _mean_run_s() -> float:
 def measure_run(seconds: float) -> None:
     """Fold a finished run's time into the mean; one run a second is enough, and a lost update only slows it down."""
     now = time.monotonic()
-    if now - _registry.measured_at < _MEASURE_EVERY_S:
+    if now - _Measured.at < _MEASURE_EVERY_S:
         return
-    _registry.measured_at = now
+    _Measured.at = now
     try:
         value = valkey().get(_MEAN_RUN_KEY)
         mean = float(value) if isinstance(value, bytes) else seconds
@@ -190,11 +128,7 @@ def place_in_line(run: Run) -> dict[str, Any]:
     """
     if run.state != RunState.QUEUED:
         return {"queue_position": None, "estimated_wait_s": None}
-    known_models()  # what is remembered of its slots is fresh then
-    try:
-        slots = max(1, _capacity(run.model).slots)
-    except redis.RedisError:
-        slots = 1
+    slots = max(1, known_capacity(run.model).slots)
     with connection.cursor() as cursor:
         cursor.execute(_LINE, [run.created_at, run.id, run.model])
         running, earlier = cursor.fetchone()

@@ -13,8 +13,9 @@ from django.utils import timezone
 from psycopg.types.json import Jsonb
 
 from apps.accounts.types import Actor
-from apps.conversations.services.admission import Room, check_room, choose_model, room_of
+from apps.conversations.services.admission import check_room, room_of
 from apps.conversations.services.idempotency import digest_of, earlier_run
+from apps.conversations.services.routing import Choice, choose_model
 from apps.conversations.types import ChatMessage, RunParams, StartedRun, queued_at
 from apps.core.db import prepared
 from apps.core.errors import AppError, Conflict, TooLarge
@@ -31,11 +32,12 @@ _START = """
             id, organization_id, user_id, conversation_id, answer_id, state, transitions, lane, tier, priority,
             deadline_at, idempotency_key, request_digest, request_id, model_requested, model, params, prompt, attempt,
             partial_text, token_ids, prompt_token_ids, seq, replica, finish_reason, prompt_tokens, cached_tokens,
-            completion_tokens, reconstructed, created_at)
+            completion_tokens, reconstructed, decision, created_at)
         SELECT
             %(run)s, %(organization)s, %(user)s, %(conversation)s, %(answer)s, 'queued', %(transitions)s,
             'interactive', %(tier)s, 0, %(deadline)s, %(key)s, %(digest)s, %(request_id)s, %(requested)s, %(model)s,
-            %(params)s, %(prompt)s, 0, '', '{}', '{}', 0, '', '', 0, 0, 0, '[]', %(now)s
+            %(params)s, %(prompt)s, 0, '', '{}', '{}', 0, '', '', 0, 0, 0, '[]', %(decision)s,
+            %(now)s
         FROM line WHERE waiting < %(room)s AND own < %(own_room)s
         ON CONFLICT (user_id, idempotency_key) DO NOTHING
         RETURNING id
@@ -65,6 +67,11 @@ class ApiCall:
     request_id: str = ""
 
     @property
+    def text(self) -> str:
+        """What was asked last."""
+        return next((message.content for message in reversed(self.messages) if message.role == "user"), "")
+
+    @property
     def digest(self) -> str:
         prompt = [asdict(message) for message in self.messages]
         return digest_of("api", {"model": self.model, "messages": prompt, "params": asdict(self.params)})
@@ -79,13 +86,14 @@ def start_api_run(actor: Actor, call: ApiCall, *, run_id: UUID | None = None) ->
     if sum(len(message.content) for message in call.messages) > settings.MESSAGE_MAX_CHARS * 5:
         raise TooLarge("The messages are longer than one million characters in all.")
     try:
-        room = room_of(choose_model(call.model))
+        choice = choose_model(call.model, call.text)
     except AppError:
         if replay := find_api_run(actor, call):
             return replay
         raise
+    room = room_of(choice.model)
     started = StartedRun(run_id or new_id(), new_id(), new_id())
-    values = _values(actor, call, started, room)
+    values = _values(actor, call, started, choice) | {"room": room.places}
     for _ in range(2):
         ((waiting, own, created),) = prepared(_START, values)
         if created:
@@ -103,7 +111,7 @@ def find_api_run(actor: Actor, call: ApiCall) -> StartedRun | None:
     return None if run is None else StartedRun(run.id, run.conversation_id, run.answer_id, created=False)
 
 
-def _values(actor: Actor, call: ApiCall, run: StartedRun, room: Room) -> dict[str, Any]:
+def _values(actor: Actor, call: ApiCall, run: StartedRun, choice: Choice) -> dict[str, Any]:
     now = timezone.now()
     return {
         "run": run.run_id,
@@ -119,9 +127,9 @@ def _values(actor: Actor, call: ApiCall, run: StartedRun, room: Room) -> dict[st
         "digest": call.digest,
         "request_id": call.request_id,
         "requested": call.model,
-        "model": room.model.id,
+        "model": choice.model.id,
+        "decision": Jsonb(choice.decision),
         "params": Jsonb(asdict(call.params)),
         "prompt": Jsonb([asdict(message) for message in call.messages]),
-        "room": room.places,
         "own_room": settings.RUNS_PER_USER,
     }

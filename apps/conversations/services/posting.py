@@ -26,6 +26,7 @@ from apps.conversations.services.admission import admit
 from apps.conversations.services.conversations import announce
 from apps.conversations.services.handoff import offer
 from apps.conversations.services.idempotency import MISMATCH, digest_of, earlier_run
+from apps.conversations.services.routing import Choice
 from apps.conversations.types import ACTIVE, RunParams, RunState, queued_at
 from apps.core.errors import AppError, Conflict, IdempotencyMismatch, Invalid, NotFound, TooLarge
 from apps.core.ids import new_id
@@ -69,7 +70,7 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
 
     try:
         check_rate(actor, "run")
-        model = admit(actor, question.model)
+        choice = admit(actor, question.model, question.text)
     except AppError:
         # What was accepted once is not refused when its client asks again, unless it was deleted meanwhile.
         if earlier := replay():
@@ -85,7 +86,7 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
         asked = _message(conversation, "user", question.parent_id, text=question.text, status=RunState.COMPLETED)
         asked.client_id, asked.file_ids = question.client_id, list(dict.fromkeys(question.file_ids))
         answer = _message(conversation, "assistant", asked.id, status=RunState.QUEUED)
-        run = _run(actor, conversation, answer, asked.id, model.id, question.model, key, digest, request_id)
+        run = _run(actor, conversation, answer, asked.id, choice, question.model, key, digest, request_id)
         asked.run_id = run.id
         Message.objects.bulk_create([asked, answer])
         run.save(force_insert=True)
@@ -111,7 +112,7 @@ def regenerate(
     key = key or f"regenerate:{client_id}"
     try:
         check_rate(actor, "run")
-        chosen = admit(actor, model)
+        choice = admit(actor, model)
     except AppError:
         if earlier := earlier_run(actor, key, digest):
             access_conversation(actor, conversation_id)
@@ -127,7 +128,7 @@ def regenerate(
         if old.status in ACTIVE:
             raise Conflict("This answer is still being written. Stop it first.")
         answer = _message(conversation, "assistant", old.parent_id, status=RunState.QUEUED)
-        run = _run(actor, conversation, answer, old.parent_id, chosen.id, model, key, digest, request_id)
+        run = _run(actor, conversation, answer, old.parent_id, choice, model, key, digest, request_id)
         answer.save(force_insert=True)
         run.save(force_insert=True)
         _save_head(conversation, answer.id)
@@ -190,7 +191,7 @@ def _run(
     conversation: Conversation,
     answer: Message,
     question_id: UUID | None,
-    model: str,
+    choice: Choice,
     requested: str,
     key: str | None,
     digest: str,
@@ -210,7 +211,8 @@ def _run(
         request_digest=digest,
         request_id=request_id,
         model_requested=requested,
-        model=model,
+        model=choice.model.id,
+        decision=choice.decision,
         params=asdict(RunParams()),
     )
     answer.run_id = run.id

@@ -60,7 +60,7 @@ _FIND = f"""
 _CLAIMED = (
     "id", "organization_id", "user_id", "conversation_id", "question_id", "answer_id", "attempt", "model_requested",
     "model", "tier", "lane", "priority", "params", "prompt", "partial_text", "token_ids", "prompt_token_ids",
-    "completion_tokens", "seq", "replica", "cancel_requested_at",
+    "completion_tokens", "seq", "replica", "cancel_requested_at", "decision",
 )  # fmt: skip
 _CLAIM = f"""
     UPDATE conversations_run SET
@@ -182,6 +182,7 @@ def _claimed(row: dict[str, Any]) -> ClaimedRun:
     return ClaimedRun(
         **{name: row[name] for name in _CLAIMED[:7] + _CLAIMED[8:12]},
         requested=row["model_requested"],
+        decision=orjson.loads(row["decision"] or "null"),
         params=RunParams(**{**params, "stop": tuple(params.get("stop", ()))}),
         prompt=tuple(ChatMessage(**message) for message in prompt or ()),
         checkpoint=Checkpoint(

@@ -70,9 +70,15 @@ export interface components {
             scopes?: ("full" | "inference")[];
         };
         Decision: {
+            alternatives?: string[];
             model: string;
             reasons: components["schemas"]["Reason"][];
             replica: string;
+            /**
+             * Format: double
+             * @description How much a stronger model would gain; null where none was asked.
+             */
+            score?: number | null;
         };
         Error: {
             code: string;
@@ -413,7 +419,7 @@ export interface components {
             facts: {
                 [key: string]: unknown;
             };
-            /** @description user, policy, rule, complexity, affinity, load, failover or escalation */
+            /** @description user, policy, rule, complexity, load, escalation, placement, affinity or failover */
             step: string;
             text: string;
         };

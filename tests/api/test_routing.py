@@ -1,0 +1,100 @@
+"""Which model a question gets where there is a choice, and what its run keeps of the reasons."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+
+from apps.conversations.models import Run
+from apps.conversations.services.api_runs import ApiCall, start_api_run
+from apps.conversations.services.posting import Question, post_message
+from apps.conversations.services.registry import forget_models
+from apps.conversations.types import ChatMessage, RunParams
+from apps.core.errors import ModelNotFound, NoReplica
+from inference.protocol import ReplicaState
+from tests.factories.accounts import make_actor, make_key
+from tests.factories.conversations import make_conversation
+from tests.factories.inference import publish_replica
+
+pytestmark = pytest.mark.django_db
+SIMPLE = "What is the capital of France, and on which river does the city stand?"
+ODD = "\u4f60\u597d"
+
+
+def serve(**levels: int) -> None:
+    for model, level in levels.items():
+        publish_replica(model, level=level)
+    forget_models()
+
+
+def asked(text: str, model: str = "auto") -> Run:
+    actor = make_actor()
+    question = Question(make_conversation(actor), uuid4(), text, None, (), model)
+    return Run.objects.get(id=post_message(actor, question).view["run"]["id"])
+
+
+def steps(run: Run) -> list[str]:
+    assert run.decision is not None
+    return [reason["step"] for reason in run.decision["reasons"]]
+
+
+def test_models_that_are_alike_are_not_weighed() -> None:
+    serve(a=1, b=1)
+    run = asked(ODD)
+    assert (run.model, steps(run)) == ("a", ["rule"])
+
+
+def test_what_the_estimate_does_not_know_goes_to_the_stronger_model() -> None:
+    serve(small=1, large=2)
+    run = asked(ODD)
+    assert (run.model, steps(run)) == ("large", ["policy", "complexity", "load"])
+    assert run.decision is not None
+    assert run.decision["reasons"][1]["facts"]["unfamiliar"]
+    assert run.decision["alternatives"] == ["small"]
+
+
+def test_a_familiar_question_goes_where_its_score_says() -> None:
+    serve(small=1, large=2)
+    run = asked(SIMPLE)
+    assert run.decision is not None
+    facts = run.decision["reasons"][1]["facts"]
+    assert facts["unfamiliar"] == ""
+    assert run.model == ("large" if facts["score"] >= facts["thresholds"][0] else "small")
+
+
+def test_a_persons_choice_is_never_overridden() -> None:
+    serve(small=1, large=2)
+    run = asked(ODD, "small")
+    assert (run.model, steps(run)) == ("small", ["user"])
+
+
+def test_only_models_that_are_ready_are_chosen_for_auto() -> None:
+    serve(small=1)
+    publish_replica("large", level=2, state=ReplicaState.GONE)
+    forget_models()
+    assert asked(ODD).model == "small"
+    with pytest.raises(NoReplica):
+        asked(ODD, "large")
+    with pytest.raises(ModelNotFound, match=r"auto, .*large"):
+        asked(ODD, "huge")
+
+
+def test_the_api_decides_by_the_last_question() -> None:
+    serve(small=1, large=2)
+    messages = (ChatMessage("system", SIMPLE), ChatMessage("user", ODD), ChatMessage("assistant", SIMPLE))
+    started = start_api_run(make_actor(), ApiCall("auto", messages, RunParams()))
+    run = Run.objects.get(id=started.run_id)
+    assert (run.model, steps(run)) == ("large", ["policy", "complexity", "load"])
+
+
+def test_the_reasons_can_be_read(settings: Any) -> None:
+    serve(small=1, large=2)
+    actor = make_actor()
+    question = Question(make_conversation(actor), uuid4(), ODD, None, (), "auto")
+    run_id = post_message(actor, question).view["run"]["id"]
+    answer = Client().get(f"/api/runs/{run_id}", headers={"authorization": f"Bearer {make_key(actor).key}"})
+    assert answer.status_code == 200
+    assert answer.json()["decision"]["reasons"][0]["text"] == "2 of 2 models may answer"
