@@ -236,6 +236,13 @@ def test_a_check_that_would_take_exponential_time_stops() -> None:
     assert "takes too long" in problems_of(value, fork)[0]
 
 
+def test_long_lists_of_allowed_values_count_as_steps() -> None:
+    schema = {"items": {"enum": list(range(1_000))}}
+    check_schema(schema)
+    assert problems_of([5] * 40, schema) == ()
+    assert "takes too long" in problems_of([5] * 60, schema)[0]
+
+
 def test_a_value_that_is_nested_too_deeply_counts_as_wrong() -> None:
     value: Any = 1
     for _ in range(500):

@@ -128,6 +128,11 @@ def test_hostile_answers_are_just_wrong(answer: str) -> None:
     assert check_answer(answer, SCHEMA).problems
 
 
+def test_only_so_many_places_are_tried() -> None:
+    assert not check_answer("```\nx\n```\n" * 19 + f"```\n{GOOD}\n```", SCHEMA).problems
+    assert check_answer("{ " * 20 + "```\nx\n```\n" * 20 + f"```\n{GOOD}\n```", SCHEMA).problems
+
+
 def test_an_answer_that_is_too_long_is_not_read() -> None:
     assert check_answer(GOOD + " " * CHARACTERS_AT_MOST + "x", SCHEMA).problems
 

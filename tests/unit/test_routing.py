@@ -93,6 +93,11 @@ def test_policy_excludes_with_a_reason(question: Question, policy: RoutingPolicy
     assert left not in excluded
 
 
+def test_a_prompt_that_just_fits_with_its_answer_fits() -> None:
+    assert decide(replace(PLAIN, prompt_tokens=8_192 - 512)).model == "small"
+    assert decide(replace(PLAIN, prompt_tokens=8_192 - 511)).model == "large"
+
+
 def test_the_largest_level_can_be_forbidden() -> None:
     assert decide(policy=RoutingPolicy(level_at_most=2), score=1.0, unfamiliar="odd").model == "middle"
 
@@ -138,6 +143,12 @@ def test_the_highest_floor_bounds_the_estimate_from_below() -> None:
     assert decide(replace(PLAIN, history_tokens=4_000), policy=policy, score=0.4).model == "large"
     assert decide(replace(PLAIN, history_tokens=3_999), policy=policy).model == "small"
     assert decide(replace(PLAIN, history_tokens=4_000, needs=frozenset({"tools"})), policy=policy).model == "large"
+
+
+def test_a_rule_looks_at_the_whole_prompt() -> None:
+    policy = RoutingPolicy(rules=(Rule("long prompt", 2, prompt_tokens_from=100),))
+    assert decide(replace(PLAIN, prompt_tokens=99), policy=policy).model == "small"
+    assert decide(replace(PLAIN, prompt_tokens=100), policy=policy).model == "middle"
 
 
 def test_a_floor_above_all_models_takes_the_highest() -> None:
@@ -195,6 +206,11 @@ def test_a_busy_level_gives_way_upwards_and_never_downwards() -> None:
     assert decision.model == "middle"
     assert decision.reasons[-1].facts["busy"] == "small"
     assert decide(candidates=(SMALL, replace(MIDDLE, pressure=1.5)), score=0.5).model == "middle"
+
+
+def test_a_busy_level_does_not_give_way_to_a_model_measured_as_bad() -> None:
+    candidates = (replace(SMALL, pressure=1.5), replace(MIDDLE, quality=0.2), LARGE)
+    assert decide(candidates=candidates, policy=RoutingPolicy(least_quality=0.5)).model == "large"
 
 
 # ---------------------------------------------------------------- the record, and escalation

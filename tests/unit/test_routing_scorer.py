@@ -118,10 +118,27 @@ def test_one_by_one_and_all_at_once_agree() -> None:
     data = prepare(rows)
     weights = fit(data)
     scorer = LinearScorer(weights)
-    texts = [row.text for row in rows[:30]]
+    texts = [*(row.text for row in rows[:30]), "1 " * 900, "not if he, (" * 90, ""]
+    features = np.array([measure(text) for text in texts])
     one_by_one = [scorer.estimate(text) for text in texts]
-    assert [e.score for e in one_by_one] == pytest.approx(list(scores(weights, data.features[:30])))
-    assert [bool(e.unfamiliar) for e in one_by_one] == list(unfamiliar(weights, data.features[:30]))
+    assert [e.score for e in one_by_one] == pytest.approx(list(scores(weights, features)))
+    assert [bool(e.unfamiliar) for e in one_by_one] == list(unfamiliar(weights, features))
+
+
+def test_a_subject_weighs_like_the_root_of_its_size() -> None:
+    rows = [row for row in routing.rows() if row.subject != "subject_00" or row.weak]
+    data = prepare(rows)
+    share = np.bincount(data.group)[data.group] ** -0.5
+    assert len(set(share)) > 1
+    mean = np.average(scores(fit(data), data.features), weights=share)
+    assert mean == pytest.approx(np.average(data.gain, weights=share), abs=1e-4)
+
+
+def test_length_keeps_half_of_its_own_slope() -> None:
+    data = prepare(routing.rows())
+    weights = fit(data)
+    length = (data.features[:, 0] - weights.mean[0]) / weights.scale[0]
+    assert weights.weight[0] >= np.polyfit(np.clip(length, -3, 3), data.gain, 1)[0] / 2
 
 
 def test_a_fold_never_splits_a_group() -> None:
