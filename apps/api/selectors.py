@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 from pydantic import ValidationError
 
 from apps.api.types import ChatRequest, InputMessage
 from apps.conversations.public import ChatMessage, RunParams, known_models
 from apps.core.errors import Invalid, ModelNotFound
 from inference.client import AUTO
+from inference.limits import BeyondLimits, Limits, check_request
 
 _TOOLS = "Tools are not available through this endpoint yet. Leave `{param}` out."
+# What an answer may have of a context is decided where the context is built.
+_LIMITS = Limits(max_tokens=1 << 20)
 _STARTED_WITH_PARLEY = 1_735_689_600
 """OpenAI's list wants a creation time for each model; replicas do not tell one, so it is a constant."""
 
@@ -24,6 +28,10 @@ def parse_chat(body: bytes) -> ChatRequest:
     except ValidationError as error:
         raise _invalid(error) from error
     _refuse_unsupported(request)
+    try:
+        check_request(orjson.loads(body), _LIMITS)
+    except BeyondLimits as error:
+        raise _refusal(error.param, f"{error.param} {error.message}.") from error
     return request
 
 

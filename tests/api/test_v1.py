@@ -95,3 +95,34 @@ async def test_a_wrong_method_says_which_is_right(http: httpx.AsyncClient) -> No
 async def test_a_bad_request_id_is_replaced(http: httpx.AsyncClient) -> None:
     answer = await http.get("/v1/models", headers={"x-request-id": "evil\x01id"})
     assert answer.headers["x-request-id"] != "evil\x01id"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "param"),
+    [
+        ("stop", ["x" * 300], "stop[0]"),
+        ("stop", ["a", "b", "c", "d", "e"], "stop"),
+        ("priority", -5, "priority"),
+        ("cache_salt", "someone", "cache_salt"),
+        ("guided_regex", "(a+)+$", "guided_regex"),
+        (
+            "response_format",
+            {
+                "type": "json_schema",
+                "json_schema": {
+                    "name": "n",
+                    "schema": {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(5_000)}},
+                },
+            },
+            "response_format.json_schema.schema",
+        ),
+    ],
+)
+async def test_what_would_occupy_a_replica_is_refused_by_its_name(
+    http: httpx.AsyncClient, field: str, value: Any, param: str
+) -> None:
+    publish_replica()
+    answer = await http.post(CHAT, json=BODY | {field: value})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"].startswith(param)
+    assert await Run.objects.acount() == 0
