@@ -49,10 +49,12 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
 
 
 def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Record:
-    """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes."""
+    """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes,
+    `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router."""
     parts = urlsplit(url)
-    slots = int(dict(parse_qsl(parts.query)).get("slots", _DEFAULT_SLOTS))
-    kind = "fake" if parts.scheme == "fake" else "openai"
+    said = dict(parse_qsl(parts.query))
+    slots = int(said.get("slots", _DEFAULT_SLOTS))
+    kind = "fake" if parts.scheme == "fake" else said.get("kind", "openai")
     info = ReplicaInfo(f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots)
     return Record(info, card or ModelCard(model, model))
 
