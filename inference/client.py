@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from redis.asyncio import Redis as AsyncRedis
 from redis.exceptions import RedisError
@@ -28,6 +30,7 @@ from inference.protocol import (
     EngineFailed,
     EngineOverloaded,
     EngineUnavailable,
+    FailureKind,
     InferenceError,
     ModelInfo,
     ModelState,
@@ -45,6 +48,7 @@ from inference.registry import (
     read_records,
     summarize,
 )
+from inference.verdicts import Verdicts
 
 __all__ = [
     "AUTO",
@@ -101,7 +105,8 @@ class Lease:
 
 class ReplicaPool:
     """`replica_urls`: `model=url` pairs as in PARLEY_REPLICA_URLS, checked by the pool itself and published for
-    other processes. `redis_url` may be empty where there is nothing but those."""
+    other processes. `redis_url` may be empty where there is nothing but those. `failures` counts answers that failed,
+    by model and kind."""
 
     def __init__(
         self,
@@ -121,6 +126,8 @@ class ReplicaPool:
         self._tasks: list[asyncio.Task[None]] = []
         self._closing: set[asyncio.Task[None]] = set()
         self._probing: set[asyncio.Task[None]] = set()
+        self._verdicts = Verdicts()
+        self.failures: Counter[tuple[str, FailureKind]] = Counter()
 
     # ------------------------------------------------ life
 
@@ -168,6 +175,7 @@ class ReplicaPool:
         else:
             try:
                 await self._static.publish(self._redis)
+                await self._verdicts.publish(self._redis, self.replicas())
                 fetched = await fetch_records(self._redis)
                 known = {k: r for k, r in known.items() if r.replica.expires_at >= time.time()}
             except (RedisError, OSError) as error:
@@ -292,7 +300,7 @@ class ReplicaPool:
         ticket: Ticket[Member] = Ticket(asyncio.get_running_loop().create_future(), prefer, avoid, on_wait)
         member = await self._admit(info, line, ticket)
         got = time.monotonic()
-        lease = Lease(self._engine(member), member.info, info, got - began, member.judge)
+        lease = Lease(self._engine(member), member.info, info, got - began, partial(self._judge, member))
         try:
             yield lease
         except (EngineFailed, EngineUnavailable, EngineOverloaded) as error:
@@ -306,6 +314,11 @@ class ReplicaPool:
             if member.retired:
                 self._retire(member)
             self._serve(info.id)
+
+    def _judge(self, member: Member, error: InferenceError | None, asked_at: float) -> None:
+        member.judge(error, asked_at)
+        if isinstance(error, EngineFailed | EngineUnavailable):
+            self.failures[member.record.card.id, error.kind] += 1
 
     def _line(self, model: str) -> WaitingLine[Member]:
         if model not in self._lines:

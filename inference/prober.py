@@ -28,6 +28,7 @@ from inference.protocol import (
 )
 from inference.registry import HEARTBEAT_S, ModelCard, Record, publish_records, stamp
 
+KINDS = ("openai", "vllm-router", "llm-d", "dynamo", "ray")
 PROBE_S = 10.0
 _DEFAULT_SLOTS = 64
 _LOOK_S = 5.0
@@ -44,6 +45,8 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
         model, found, url = entry.partition("=")
         if not found or urlsplit(url).scheme not in ("http", "https", "fake") or not urlsplit(url).netloc:
             raise ValueError(f"replica {entry!r} is not of the form model=http://host:port")
+        if (kind := dict(parse_qsl(urlsplit(url).query)).get("kind", "openai")) not in KINDS:
+            raise ValueError(f"replica {entry!r}: {kind!r} is none of {', '.join(KINDS)}")
         pairs.append((model.strip(), url.strip().rstrip("/")))
     return tuple(pairs)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 
@@ -13,7 +14,8 @@ from inference.engines.fake_server import FakeServer, serve
 from inference.engines.metrics import parse_metrics
 from inference.engines.openai_http import OpenAIEngine
 from inference.engines.routers import ROUTERS
-from inference.prober import static_record
+from inference.manifest import RemoteReplica
+from inference.prober import KINDS, parse_replica_urls, static_record
 from inference.protocol import EngineFailed, EngineOverloaded
 from tests.contracts.asking import DONE, ONE, ask, read
 from tests.contracts.engine_subjects import NEEDS_VLLM_ROUTER, VLLM_ROUTER, Subject, routed, scripted_question
@@ -43,6 +45,14 @@ async def test_the_headers_of_each(kind: str, header: bytes) -> None:
         await engine.close()
     assert header in server.requests[0]
     assert b"X-Request-Id: req-1\r\n" in server.requests[0]
+
+
+def test_kinds_are_named_alike_everywhere() -> None:
+    assert (
+        {"openai", *ROUTERS} == set(KINDS) == set(get_args(get_args(RemoteReplica.model_fields["kind"].annotation)[0]))
+    )
+    with pytest.raises(ValueError, match="none of openai"):
+        parse_replica_urls("m=http://h:1?kind=nginx")
 
 
 @pytest.mark.parametrize("kind", ROUTERS)

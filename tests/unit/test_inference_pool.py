@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 
 from inference.client import AUTO, Lease, PoolLimits, ReplicaPool, WaitState
@@ -29,6 +30,7 @@ from inference.protocol import (
     ReplicaState,
 )
 from inference.registry import ModelCard, Record, publish_records, stamp
+from inference.verdicts import read_verdicts
 from tests.services import Services
 
 Start = Callable[..., "asyncio.Future[ReplicaPool]"]
@@ -206,6 +208,24 @@ async def test_those_who_wait_get_a_place_when_the_probe_passes(start: Start) ->
         assert (await hold(pool, stack)).waited_s > 0.5
 
 
+async def test_breakers_are_told_and_taken_back(start: Start, services: Services) -> None:
+    url = services.environment()["REDIS_URL"]
+    redis = SyncRedis.from_url(url)
+    pool = await start("m=fake://a?slots=9", redis_url=url)
+    assert read_verdicts(redis) == ()
+    await fail_on(pool, "m@a")
+    await pool.refresh()
+    (verdict,) = read_verdicts(redis)
+    assert (verdict.replica, verdict.breaker, verdict.state) == ("m@a", "open", "ready")
+    assert pool.failures == {("m", FailureKind.DIED): 1}
+    redis.hset("inference:breakers", "dead m@a", b'{"breaker": "open", "state": "ready", "at": 1.0}')
+    redis.hset("inference:breakers", "odd m@a", b"[]")
+    await until(lambda: breakers(pool)["m@a"] == "closed")
+    await pool.refresh()
+    assert read_verdicts(redis) == ()
+    redis.close()
+
+
 async def test_all_that_break_with_one_death_count_once(start: Start) -> None:
     pool = await start("m=fake://a?slots=9")
     (member,) = pool._members.values()
@@ -347,8 +367,6 @@ async def test_load_that_others_make_counts(start: Start, services: Services) ->
 
 
 async def test_urls_are_published_for_those_who_only_read(start: Start, services: Services) -> None:
-    from redis import Redis as SyncRedis
-
     from inference.client import read_capacity, read_models
 
     url = services.environment()["REDIS_URL"]
