@@ -22,7 +22,8 @@ from redis.exceptions import RedisError
 from inference.breaker import spread
 from inference.engines.factory import make_engine
 from inference.members import Member
-from inference.prober import PROBE_S, StaticReplicas, try_out
+from inference.prober import PROBE_S, StaticReplicas
+from inference.probing import BreakerProbes
 from inference.protocol import (
     Capacity,
     ChatMessage,
@@ -37,7 +38,6 @@ from inference.protocol import (
     NoReplica,
     Overloaded,
     ReplicaInfo,
-    ReplicaState,
 )
 from inference.queueing import OnWait, Ticket, WaitingLine, WaitState
 from inference.registry import (
@@ -125,7 +125,7 @@ class ReplicaPool:
         self._models: tuple[ModelInfo, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
         self._closing: set[asyncio.Task[None]] = set()
-        self._probing: set[asyncio.Task[None]] = set()
+        self._probes = BreakerProbes(self._engine, self._probed, limits.probe_s)
         self._verdicts = Verdicts()
         self.failures: Counter[tuple[str, FailureKind]] = Counter()
 
@@ -141,7 +141,7 @@ class ReplicaPool:
         ]
 
     async def stop(self) -> None:
-        left = {*self._tasks, *self._probing}
+        left = {*self._tasks, *self._probes.tasks}
         while left:
             # Once is not enough: before Python 3.12 `asyncio.wait_for`, in the Valkey client, can lose a cancellation.
             for task in left:
@@ -163,7 +163,7 @@ class ReplicaPool:
         while True:
             await asyncio.sleep(spread(self.limits.refresh_s))
             await self.refresh()
-            self._probe_broken()
+            self._probes.begin(self._members.values())
 
     async def refresh(self) -> None:
         """Read the registry now. When it cannot be reached the last known state stays in place, and when it has
@@ -209,24 +209,7 @@ class ReplicaPool:
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    def _probe_broken(self) -> None:
-        """A short answer of our own from each replica whose pause is over decides whether others may have one."""
-        now = time.monotonic()
-        for member in self._members.values():
-            if member.info.state is ReplicaState.READY and member.breaker.is_due(now):
-                member.breaker.half_open()
-                task = asyncio.create_task(self._probe(member), name=f"probe-{member.info.id}")
-                self._probing.add(task)
-                task.add_done_callback(self._probing.discard)
-
-    async def _probe(self, member: Member) -> None:
-        ok = True
-        try:
-            await try_out(self._engine(member), member.record.card.id, within_s=self.limits.probe_s)
-        except InferenceError as error:
-            log.warning("%s did not pass its probe: %s", member.info.id, error)
-            ok = False
-        member.breaker.settle(ok=ok, now=time.monotonic())
+    def _probed(self, member: Member) -> None:
         self._summarize()
         self._serve(member.record.card.id)
 

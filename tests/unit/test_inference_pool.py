@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
-from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -14,15 +12,12 @@ import pytest
 from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 
-from inference.client import AUTO, Lease, PoolLimits, ReplicaPool, WaitState
+from inference.client import AUTO, WaitState
 from inference.engines.fake import FakeEngine
 from inference.engines.fake_server import serve
-from inference.engines.script import Fault
 from inference.protocol import (
     ChatMessage,
-    EngineFailed,
     EngineOverloaded,
-    FailureKind,
     ModelState,
     NoReplica,
     Overloaded,
@@ -30,33 +25,8 @@ from inference.protocol import (
     ReplicaState,
 )
 from inference.registry import ModelCard, Record, publish_records, stamp
-from inference.verdicts import read_verdicts
 from tests.services import Services
-
-Start = Callable[..., "asyncio.Future[ReplicaPool]"]
-
-
-@pytest.fixture
-async def start() -> AsyncIterator[Callable[..., object]]:
-    """Starts pools of scripted replicas and stops them after the test."""
-    async with AsyncExitStack() as pools:
-
-        async def begin(*urls: str, redis_url: str = "", **limits: float) -> ReplicaPool:
-            pool = ReplicaPool(redis_url, replica_urls=urls, limits=PoolLimits(**{"refresh_s": 0.05, **limits}))  # type: ignore[arg-type]
-            await pool.start()
-            pools.push_async_callback(pool.stop)
-            return pool
-
-        yield begin
-
-
-async def hold(pool: ReplicaPool, stack: AsyncExitStack, **options: object) -> Lease:
-    return await stack.enter_async_context(pool.reserve("m", tokens=10, **options))  # type: ignore[arg-type]
-
-
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
+from tests.unit.pools import Start, hold, settle
 
 
 async def test_the_least_loaded_replica_is_chosen(start: Start) -> None:
@@ -170,108 +140,6 @@ async def test_no_slot_leaks_however_waiting_ends(start: Start) -> None:
     capacity = pool.capacity("m")
     assert (capacity.running, capacity.waiting) == (0, 0)
     assert most == 3
-
-
-async def test_a_failing_replica_rests_and_comes_back_after_a_probe(start: Start) -> None:
-    pool = await start("m=fake://a?slots=9", "m=fake://b?slots=9")
-    await fail_on(pool, "m@a")
-    async with AsyncExitStack() as stack:
-        assert {(await hold(pool, stack, prefer="m@a")).replica.id for _ in range(5)} == {"m@b"}
-    assert {r.id: r.breaker for r in pool.replicas()} == {"m@a": "open", "m@b": "closed"}
-    probed = engine_of(pool, "m@a")
-    await until(lambda: breakers(pool)["m@a"] == "closed")
-    assert [r.max_tokens for r in probed.requests] == [4], "no one's answer was risked"
-    async with AsyncExitStack() as stack:
-        assert (await hold(pool, stack, prefer="m@a")).replica.id == "m@a"
-
-
-async def test_a_replica_that_fails_its_probes_is_quarantined_until_it_passes(start: Start) -> None:
-    pool = await start("m=fake://a?slots=9", "m=fake://b?slots=9")
-    await fail_on(pool, "m@a")
-    member = pool._members["m@a"]
-    engine_of(pool, "m@a").faults.extend([Fault("garbage", 0)] * 4)
-    for failures in range(1, 5):
-        assert (member.breaker.failures, member.state) == (failures, ReplicaState.READY)
-        member.breaker.until = 0.0
-        await until(lambda failures=failures: member.breaker.failures > failures)  # type: ignore[misc]
-    assert {r.id: r.state.value for r in pool.replicas()} == {"m@a": "quarantined", "m@b": "ready"}
-    assert (pool.resolve("m").replicas_ready, pool.capacity("m").slots) == (1, 9)
-    member.breaker.until = 0.0
-    await until(lambda: member.is_ready)
-    assert pool.resolve("m").replicas_ready == 2
-
-
-async def test_those_who_wait_get_a_place_when_the_probe_passes(start: Start) -> None:
-    pool = await start("m=fake://a?slots=9")
-    await fail_on(pool, "m@a")
-    async with asyncio.timeout(10), AsyncExitStack() as stack:
-        assert (await hold(pool, stack)).waited_s > 0.5
-
-
-async def test_breakers_are_told_and_taken_back(start: Start, services: Services) -> None:
-    url = services.environment()["REDIS_URL"]
-    redis = SyncRedis.from_url(url)
-    pool = await start("m=fake://a?slots=9", redis_url=url)
-    assert read_verdicts(redis) == ()
-    await fail_on(pool, "m@a")
-    await pool.refresh()
-    (verdict,) = read_verdicts(redis)
-    assert (verdict.replica, verdict.breaker, verdict.state) == ("m@a", "open", "ready")
-    assert pool.failures == {("m", FailureKind.DIED): 1}
-    redis.hset("inference:breakers", "dead m@a", b'{"breaker": "open", "state": "ready", "at": 1.0}')
-    redis.hset("inference:breakers", "odd m@a", b"[]")
-    await until(lambda: breakers(pool)["m@a"] == "closed")
-    await pool.refresh()
-    assert read_verdicts(redis) == ()
-    redis.close()
-
-
-async def test_all_that_break_with_one_death_count_once(start: Start) -> None:
-    pool = await start("m=fake://a?slots=9")
-    (member,) = pool._members.values()
-    async with AsyncExitStack() as stack:
-        leases = [await hold(pool, stack) for _ in range(5)]
-        for lease in leases[:3]:
-            lease.report(EngineFailed("died"))
-        assert member.breaker.failures == 1
-        member.breaker.half_open()
-        member.breaker.settle(ok=True, now=time.monotonic())
-        for lease in leases[3:]:
-            lease.report(EngineFailed("found out late"))
-    assert (member.breaker.is_closed, member.breaker.failures) == (True, 1)
-    async with pool.reserve("m", tokens=1) as lease:
-        lease.report(EngineFailed("by us", FailureKind.ABORTED))
-    assert member.breaker.is_closed
-    async with pool.reserve("m", tokens=1):
-        pass
-    assert member.breaker.failures == 0
-
-
-def engine_of(pool: ReplicaPool, replica: str) -> FakeEngine:
-    engine = pool._members[replica].engine
-    assert isinstance(engine, FakeEngine)
-    return engine
-
-
-def breakers(pool: ReplicaPool) -> dict[str, str]:
-    return {r.id: r.breaker for r in pool.replicas()}
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if happened():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen within 10 s")
-
-
-async def fail_on(pool: ReplicaPool, replica: str) -> None:
-    try:
-        async with pool.reserve("m", tokens=1, prefer=replica) as lease:
-            assert lease.replica.id == replica
-            raise EngineFailed("died")
-    except EngineFailed:
-        return
 
 
 async def test_a_model_nobody_serves_and_one_that_is_away(start: Start) -> None:
