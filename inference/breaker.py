@@ -54,8 +54,9 @@ class Breaker:
         if self.is_closed:
             self.failures = 0
 
-    def is_due(self, now: float) -> bool:
-        return self.state is BreakerState.OPEN and self.until <= now
+    def is_due(self, now: float, *, urgent: bool = False) -> bool:
+        """Whether to probe now. `urgent`: nothing else could answer, so a pause would spare nobody."""
+        return self.state is BreakerState.OPEN and (urgent or self.until <= now)
 
     def half_open(self) -> None:
         self.state = BreakerState.HALF_OPEN

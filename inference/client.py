@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,8 @@ from inference.breaker import spread
 from inference.engines.factory import make_engine
 from inference.local_line import LocalLine
 from inference.members import Member
-from inference.prober import PROBE_S, StaticReplicas, try_out
+from inference.prober import PROBE_S, StaticReplicas
+from inference.probing import BreakerProbes
 from inference.protocol import (
     Capacity,
     ChatMessage,
@@ -31,6 +33,7 @@ from inference.protocol import (
     EngineFailed,
     EngineOverloaded,
     EngineUnavailable,
+    FailureKind,
     InferenceError,
     ModelInfo,
     ModelState,
@@ -46,6 +49,7 @@ from inference.registry import (
     read_records,
     summarize,
 )
+from inference.verdicts import Verdicts
 
 __all__ = [
     "AUTO",
@@ -110,7 +114,8 @@ class Lease:
 class ReplicaPool:
     """`replica_urls`: `model=url` pairs as in PARLEY_REPLICA_URLS, checked by the pool itself and published for
     other processes. `redis_url` may be empty where there is nothing but those. `admission` decides for all processes
-    together; without it, or while it is away, this process has a line of its own."""
+    together; without it, or while it is away, this process has a line of its own. `failures` counts answers that
+    failed, by model and kind."""
 
     def __init__(
         self,
@@ -133,7 +138,9 @@ class ReplicaPool:
         self._models: tuple[ModelInfo, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
         self._closing: set[asyncio.Task[None]] = set()
-        self._probing: set[asyncio.Task[None]] = set()
+        self._probes = BreakerProbes(self._engine, self._probed, limits.probe_s)
+        self._verdicts = Verdicts()
+        self.failures: Counter[tuple[str, FailureKind]] = Counter()
 
     # ------------------------------------------------ life
 
@@ -149,7 +156,7 @@ class ReplicaPool:
         ]
 
     async def stop(self) -> None:
-        left = {*self._tasks, *self._probing}
+        left = {*self._tasks, *self._probes.tasks}
         while left:
             # Once is not enough: before Python 3.12 `asyncio.wait_for`, in the Valkey client, can lose a cancellation.
             for task in left:
@@ -171,7 +178,7 @@ class ReplicaPool:
         while True:
             await asyncio.sleep(spread(self.limits.refresh_s))
             await self.refresh()
-            self._probe_broken()
+            self._probes.begin(self._members.values())
 
     async def refresh(self) -> None:
         """Read the registry now. When it cannot be reached the last known state stays in place, and when it has
@@ -183,6 +190,7 @@ class ReplicaPool:
         else:
             try:
                 await self._static.publish(self._redis)
+                await self._verdicts.publish(self._redis, self.replicas())
                 fetched = await fetch_records(self._redis)
                 known = {k: r for k, r in known.items() if r.replica.expires_at >= time.time()}
             except (RedisError, OSError) as error:
@@ -218,24 +226,7 @@ class ReplicaPool:
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    def _probe_broken(self) -> None:
-        """A short answer of our own from each replica whose pause is over decides whether others may have one."""
-        now = time.monotonic()
-        for member in self._members.values():
-            if member.info.state is ReplicaState.READY and member.breaker.is_due(now):
-                member.breaker.half_open()
-                task = asyncio.create_task(self._probe(member), name=f"probe-{member.info.id}")
-                self._probing.add(task)
-                task.add_done_callback(self._probing.discard)
-
-    async def _probe(self, member: Member) -> None:
-        ok = True
-        try:
-            await try_out(self._engine(member), member.record.card.id, within_s=self.limits.probe_s)
-        except InferenceError as error:
-            log.warning("%s did not pass its probe: %s", member.info.id, error)
-            ok = False
-        member.breaker.settle(ok=ok, now=time.monotonic())
+    def _probed(self, member: Member) -> None:
         self._summarize()
         self._line.serve(member.record.card.id)
 
@@ -301,7 +292,7 @@ class ReplicaPool:
         async with AsyncExitStack() as place:
             member = await self._place(info, ask, on_wait, place)
             got = time.monotonic()
-            lease = Lease(self._engine(member), member.info, info, got - began, member.judge)
+            lease = Lease(self._engine(member), member.info, info, got - began, partial(self._judge, member))
             if self._admission is not None:
                 lease._spend = partial(self._admission.used, ask.ticket)
             try:
@@ -317,6 +308,11 @@ class ReplicaPool:
                 if member.retired:
                     self._retire(member)
                 self._line.serve(info.id)
+
+    def _judge(self, member: Member, error: InferenceError | None, asked_at: float) -> None:
+        member.judge(error, asked_at)
+        if isinstance(error, EngineFailed | EngineUnavailable):
+            self.failures[member.record.card.id, error.kind] += 1
 
     async def _place(self, info: ModelInfo, ask: Ask, on_wait: OnWait | None, place: AsyncExitStack) -> Member:
         """A member with this place counted on it: by the shared admission, or by our own line while that is away."""

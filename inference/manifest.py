@@ -59,9 +59,11 @@ Weights = PackageWeights | HubWeights | PathWeights
 
 
 class RemoteReplica(_Strict):
-    """A server that someone else runs. `api_key_env` names the environment variable with its key."""
+    """A server that someone else runs. `kind`: a router in front of many; None takes it from the URL. `api_key_env`
+    names the environment variable with its key."""
 
     url: str
+    kind: Literal["openai", "vllm-router", "llm-d", "dynamo", "ray"] | None = None
     slots: Annotated[int, Field(ge=1, le=100_000)] = 64
     served_model: str = ""
     region: str = ""

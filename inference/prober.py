@@ -28,6 +28,7 @@ from inference.protocol import (
 )
 from inference.registry import HEARTBEAT_S, ModelCard, Record, publish_records, stamp
 
+KINDS = ("openai", "vllm-router", "llm-d", "dynamo", "ray")
 PROBE_S = 10.0
 _DEFAULT_SLOTS = 64
 _LOOK_S = 5.0
@@ -44,15 +45,19 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
         model, found, url = entry.partition("=")
         if not found or urlsplit(url).scheme not in ("http", "https", "fake") or not urlsplit(url).netloc:
             raise ValueError(f"replica {entry!r} is not of the form model=http://host:port")
+        if (kind := dict(parse_qsl(urlsplit(url).query)).get("kind", "openai")) not in KINDS:
+            raise ValueError(f"replica {entry!r}: {kind!r} is none of {', '.join(KINDS)}")
         pairs.append((model.strip(), url.strip().rstrip("/")))
     return tuple(pairs)
 
 
 def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Record:
-    """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes."""
+    """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes,
+    `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router."""
     parts = urlsplit(url)
-    slots = int(dict(parse_qsl(parts.query)).get("slots", _DEFAULT_SLOTS))
-    kind = "fake" if parts.scheme == "fake" else "openai"
+    said = dict(parse_qsl(parts.query))
+    slots = int(said.get("slots", _DEFAULT_SLOTS))
+    kind = "fake" if parts.scheme == "fake" else said.get("kind", "openai")
     info = ReplicaInfo(f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots)
     return Record(info, card or ModelCard(model, model))
 

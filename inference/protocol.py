@@ -116,7 +116,8 @@ class Resume:
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """`max_tokens` is the budget of the whole answer: what `resume` already holds is taken off by the engine.
-    `None` for a sampling value leaves it to the replica. `priority`: lower goes first. `extra` is passed through
+    `None` for a sampling value leaves it to the replica. `priority`: lower goes first. `session`: what
+    requests of one conversation have in common, for routers that keep them together. `extra` is passed through
     and must have been checked by the caller (response_format, tools, logit_bias, ...)."""
 
     request_id: str
@@ -130,6 +131,7 @@ class GenerationRequest:
     cache_salt: str | None = None
     priority: int = 0
     resume: Resume | None = None
+    session: str = ""
     extra: Mapping[str, Any] = field(default_factory=lambda: NO_EXTRA)
 
 
@@ -244,10 +246,12 @@ class ModelState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
-    """What the registry knows of one replica. Times are Unix seconds. `kind` names the adapter (`vllm`, `openai`,
-    `fake`); `capabilities` are read from it and from the engine's version. `served_model` is the name to send, where
-    it is not `model`; `api_key_env` names the variable that holds the key, for servers that want one. `breaker`:
-    closed, open or half_open, as the process that tells it sees it (`inference.breaker`)."""
+    """What the registry knows of one replica. Times are Unix seconds.
+
+    `kind` names the adapter (`vllm`, `openai`, `vllm-router`, `llm-d`, `dynamo`, `ray`, `fake`); `capabilities` are
+    read from it and from the engine's version. `served_model` is the name to send, where it is not `model`;
+    `api_key_env` names the variable that holds the key, for servers that want one. `breaker`: closed, open or
+    half_open, as the process that tells it sees it (`inference.breaker`)."""
 
     id: str
     model: str

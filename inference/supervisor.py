@@ -147,6 +147,7 @@ def _remote_record(spec: ModelSpec, remote: RemoteReplica) -> Record:
     record = static_record(spec.id, remote.url, card=spec.card)
     facts = replace(
         record.replica,
+        kind=remote.kind or record.replica.kind,
         slots=remote.slots,
         served_model=remote.served_model,
         region=remote.region,

@@ -18,7 +18,7 @@ from inference.protocol import Engine, ReplicaInfo
 
 
 def make_engine(info: ReplicaInfo, *, merge_s: float = 0.02) -> Engine:
-    """`fake://...` is scripted and in this process; everything else speaks OpenAI's HTTP."""
+    """`fake://...` is scripted and in this process; everything else speaks OpenAI's HTTP, as `info.kind` does it."""
     url = urlsplit(info.url)
     if url.scheme == "fake":
         knobs = {k: int(v) for k, v in parse_qsl(url.query)}
@@ -29,8 +29,9 @@ def make_engine(info: ReplicaInfo, *, merge_s: float = 0.02) -> Engine:
         )
         return FakeEngine(slots=knobs.get("slots", 64), default=script, merge_s=merge_s)
     from inference.engines.openai_http import OpenAIEngine
+    from inference.engines.routers import ROUTERS
 
-    return OpenAIEngine(info, timeouts=read_timeouts(os.environ), merge_s=merge_s)
+    return ROUTERS.get(info.kind, OpenAIEngine)(info, timeouts=read_timeouts(os.environ), merge_s=merge_s)
 
 
 def read_timeouts(environment: Mapping[str, str]) -> Timeouts:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from inference.engines import script
+from inference.engines.fake_manners import MANNERS
 from inference.engines.fake_stream import Stream, Voice, Wheel
 from inference.engines.script import Fault, Plan, Script, message_of
 from inference.protocol import ChatMessage
@@ -31,8 +32,8 @@ class Options:
     context: int = 131_072
     models: tuple[str, ...] = ("fake", "fake-slow")
     default: Script = field(default_factory=Script)
-    generic: bool = False
     api_key: str = ""
+    manner: str = "vllm"
 
 
 class Refusal(Exception):
@@ -47,6 +48,7 @@ class FakeReplica:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, options: Options) -> None:
         self.loop, self.options = loop, options
+        self.manner = MANNERS[options.manner]
         self.wheel = Wheel(loop)
         self.tokens = self.requests = self.finished = self.aborted = self.abort_posts = self.peak = 0
         self.queries = self.hits = 0
@@ -65,10 +67,10 @@ class FakeReplica:
         """The answer to a request body, and its usage. Refusal when a real server would refuse."""
         if self.stopping:
             raise Refusal(500, _STOPPING)
-        if self.options.generic and (alien := [k for k in _ADDITIONS if k in body]):
+        if not self.manner.additions and (alien := [k for k in _ADDITIONS if k in body]):
             raise Refusal(400, f"unknown fields: {', '.join(alien)}")
         if len(self.running) + len(self.queue) >= self.options.slots + self.options.queue:
-            raise Refusal(503, "Maximum number of queued requests reached")
+            raise Refusal(self.manner.full, "Maximum number of queued requests reached")
         try:
             plan, prompt = self._plan_chat(body) if chat else self._plan_completion(body)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -116,7 +118,7 @@ class FakeReplica:
     def _usage(self, salt: str, prompt: Sequence[int], plan: Plan) -> dict[str, Any]:
         said = plan.end - plan.start + bool(plan.head)
         usage = {"prompt_tokens": len(prompt), "completion_tokens": said, "total_tokens": len(prompt) + said}
-        if self.options.generic:
+        if not self.manner.additions:
             return usage
         return {**usage, "prompt_tokens_details": {"cached_tokens": self._touch_prefix(salt, prompt)}}
 

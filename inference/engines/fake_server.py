@@ -5,7 +5,7 @@
 Responsible for: connections, routes, and being told to misbehave (`POST /control` with
 `{"fault": "die", "at": 5, "times": 1}` for the next answers, `{"now": "hang"}` for all that run or come until
 `{"now": ""}`, `{"healthy": false}` or `{"stopping": true}`). What is said is in `script`,
-how it is streamed in `fake_stream`, who gets in in `fake_replica`. `--generic`: a plain server without additions.
+how it is streamed in `fake_stream`, who gets in in `fake_replica`. `--manner` imitates another kind of server.
 
 Routes: /v1/models /v1/chat/completions /v1/completions /tokenize /detokenize /version /health /metrics /stats
 /inference/v1/abort_requests /control
@@ -24,6 +24,7 @@ import httptools
 import orjson
 
 from inference.engines import script
+from inference.engines.fake_manners import MANNERS
 from inference.engines.fake_replica import FakeReplica, Options, Refusal
 from inference.engines.fake_stream import HEAD, Stream
 from inference.engines.script import Plan, Script, message_of
@@ -139,19 +140,27 @@ class _Connection(asyncio.Protocol):
             return self._answer(self._json(), chat=True)
         if path == "/v1/completions":
             return self._answer(self._json(), chat=False)
-        routes: dict[str, Callable[[], Any]] = {"/v1/models": self._models, "/stats": server.stats}
-        routes |= {"/health": self._health, "/control": lambda: server.control(self._json())}
-        if not options.generic:
-            routes |= {
-                "/version": lambda: {"version": "0.32.0+fake"},
-                "/metrics": server.metrics,
-                "/tokenize": self._tokenize,
-                "/detokenize": self._detokenize,
-                "/inference/v1/abort_requests": lambda: server.abort_requests(self._json()["request_ids"]),
-            }
-        if path not in routes:
+        always: dict[str, Callable[[], Any]] = {
+            "/v1/models": self._models,
+            "/stats": server.stats,
+            "/control": lambda: server.control(self._json()),
+        }
+        optional: dict[str, Callable[[], Any]] = {
+            "/version": lambda: {"version": "0.32.0+fake"},
+            "/metrics": server.metrics,
+            "/tokenize": self._tokenize,
+            "/detokenize": self._detokenize,
+            "/inference/v1/abort_requests": lambda: server.abort_requests(self._json()["request_ids"]),
+            "/health": self._health,
+            "/live": lambda: {"status": "live"},
+            "/readiness": self._health,
+            "/-/healthz": self._health,
+            "/workers": lambda: {"workers": [{"url": "w", "is_healthy": True, "load": len(server.running)}]},
+        }
+        route = always.get(path) or (optional.get(path) if path in server.manner.routes else None)
+        if route is None:
             raise Refusal(404, "Not Found")
-        return self._reply(routes[path]())
+        return self._reply(route())
 
     def _has_key(self) -> bool:
         return self._headers.get(b"authorization") == f"Bearer {self.server.options.api_key}".encode()
@@ -166,11 +175,14 @@ class _Connection(asyncio.Protocol):
         return value
 
     def _models(self) -> dict[str, Any]:
-        more = {} if self.server.options.generic else {"max_model_len": self.server.options.context}
+        more = {} if not self.server.manner.additions else {"max_model_len": self.server.options.context}
         entry = {"object": "model", "created": 1700000000, "owned_by": "fake", **more}
         return {"object": "list", "data": [{"id": m, **entry} for m in self.server.options.models]}
 
-    def _health(self) -> bytes:
+    def _health(self) -> Any:
+        """Dynamo's answers 200 always and says in words whether a worker is there."""
+        if self.server.options.manner == "dynamo":
+            return {"status": "healthy" if self.server.healthy else "unhealthy"}
         if not self.server.healthy:
             raise Refusal(503, "unhealthy")
         return b""
@@ -241,14 +253,14 @@ def _parse_args() -> argparse.Namespace:
     parser.add_argument("--itl", type=int, default=0, help="ms between tokens")
     parser.add_argument("--burst", type=int, default=1, help="tokens a write when itl is 0")
     parser.add_argument("--api-key", default="")
-    parser.add_argument("--generic", action="store_true", help="know none of vLLM's additions")
+    parser.add_argument("--manner", choices=MANNERS, default="vllm", help="the kind of server to imitate")
     return parser.parse_args()
 
 
 async def _main(args: argparse.Namespace) -> None:
     models = tuple(dict.fromkeys(["fake", *(args.model or ["fake-slow"])]))
     default = Script(n=args.n, ttft_ms=args.ttft, itl_ms=args.itl, burst=args.burst)
-    options = Options(args.slots, args.queue, args.context, models, default, args.generic, args.api_key)
+    options = Options(args.slots, args.queue, args.context, models, default, args.api_key, args.manner)
     server = await serve(options, host=args.host, port=args.port)
     sys.stdout.write(f"fake server on http://{args.host}:{server.port}\n")
     sys.stdout.flush()

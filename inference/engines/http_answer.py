@@ -36,6 +36,9 @@ class Host(Protocol):
     http: HttpClient
     timeouts: Timeouts
     heard_at: float
+    busy: frozenset[int]
+
+    def headers_for(self, request: GenerationRequest) -> dict[str, str]: ...
 
     async def plan(self, request: GenerationRequest) -> Call: ...
 
@@ -78,7 +81,7 @@ class Answer(HeadSink):
         self.reader.by_ids = call.by_ids
         self._allowance = len(call.body) / _BYTES_PER_TOKEN / self.engine.timeouts.prefill_rate
         self._asked = self._heard = self._spoke = self._loop.time()
-        data = self.engine.http.build("POST", call.path, call.body, {"X-Request-Id": self.request.request_id})
+        data = self.engine.http.build("POST", call.path, call.body, self.engine.headers_for(self.request))
         self.engine.enlist(self)
         try:
             self.connection = await self.engine.http.exchange(data, self)
@@ -111,7 +114,7 @@ class Answer(HeadSink):
                 await self._refused
         except TimeoutError:
             pass
-        return refusal(self.status, self.headers, b"".join(self._parts))
+        return refusal(self.status, self.headers, b"".join(self._parts), self.engine.busy)
 
     def drain(self, stream: MergedStream) -> None:
         data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
@@ -239,10 +242,10 @@ class Answer(HeadSink):
             self._refused.set_result(None)
 
 
-def refusal(status: int, headers: dict[bytes, bytes], body: bytes) -> InferenceError:
+def refusal(status: int, headers: dict[bytes, bytes], body: bytes, busy: frozenset[int]) -> InferenceError:
     """What a status before the answer means: room, a broken or leaving replica, or a wrong request."""
     said = error_message(body) or f"HTTP {status}"
-    if status in (429, 503):
+    if status in busy:
         return EngineOverloaded(_seconds(headers.get(b"retry-after")), said)
     if status in (401, 403):
         return EngineUnavailable(f"{KEY_REFUSED}: {said}")

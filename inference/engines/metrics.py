@@ -6,25 +6,43 @@ Responsible for: the few series that say how busy a replica is. Leaves out every
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
+from inference.engines.payloads import version_of
 from inference.protocol import Load
 
-_WANTED: Mapping[str, tuple[str, ...]] = {
-    "running": ("vllm:num_requests_running",),
-    "waiting": ("vllm:num_requests_waiting",),
-    "kv_used": ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
-    "prefix_queries": ("vllm:prefix_cache_queries_total", "vllm:gpu_prefix_cache_queries_total"),
-    "prefix_hits": ("vllm:prefix_cache_hits_total", "vllm:gpu_prefix_cache_hits_total"),
-    "generated": ("vllm:generation_tokens_total",),
-}
+# Names by the vLLM version that has them first, newest first. Some versions show a series under its old name as well,
+# so that one name a fact is read and not all of them.
+_SINCE: tuple[tuple[tuple[int, int], Mapping[str, str]], ...] = (
+    (
+        (0, 10),
+        {
+            "kv_used": "vllm:kv_cache_usage_perc",
+            "prefix_queries": "vllm:prefix_cache_queries_total",
+            "prefix_hits": "vllm:prefix_cache_hits_total",
+        },
+    ),
+    (
+        (0, 0),
+        {
+            "running": "vllm:num_requests_running",
+            "waiting": "vllm:num_requests_waiting",
+            "kv_used": "vllm:gpu_cache_usage_perc",
+            "prefix_queries": "vllm:gpu_prefix_cache_queries_total",
+            "prefix_hits": "vllm:gpu_prefix_cache_hits_total",
+            "generated": "vllm:generation_tokens_total",
+        },
+    ),
+)
 _CACHE_CONFIG = b"vllm:cache_config_info{"
-_FACT_OF = {name.encode(): fact for fact, names in _WANTED.items() for name in names}
+_ALL = frozenset(name.encode() for _, names in _SINCE for name in names.values())
+_FACTS = ("running", "waiting", "kv_used", "prefix_queries", "prefix_hits", "generated")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
-def parse_metrics(page: bytes, *, slots: int) -> Load:
-    """Sums over the engines of one server (data parallel); the KV ratio is their mean."""
+def parse_metrics(page: bytes, *, slots: int, version: str = "") -> Load:
+    """Sums over the engines of one server (data parallel); the KV ratio is their mean. Without a version, or where a
+    version does not show what it should, the newest name that is there counts."""
     sums: dict[str, float] = {}
     counts: dict[str, int] = {}
     kv_tokens = 0
@@ -34,20 +52,30 @@ def parse_metrics(page: bytes, *, slots: int) -> Load:
         if line.startswith(_CACHE_CONFIG):
             kv_tokens += _kv_tokens(line.decode())
             continue
-        fact = _FACT_OF.get(re.split(rb"[{ ]", line, maxsplit=1)[0])
-        if fact is not None:
-            sums[fact] = sums.get(fact, 0.0) + _value(line)
-            counts[fact] = counts.get(fact, 0) + 1
-    queries = sums.get("prefix_queries", 0.0)
+        name = re.split(rb"[{ ]", line, maxsplit=1)[0]
+        if name in _ALL:
+            sums[name.decode()] = sums.get(name.decode(), 0.0) + _value(line)
+            counts[name.decode()] = counts.get(name.decode(), 0) + 1
+    named = {fact: name for fact in _FACTS if (name := _name_of(fact, version, sums)) is not None}
+    facts = {fact: sums[name] for fact, name in named.items()}
+    queries = facts.get("prefix_queries", 0.0)
     return Load(
-        running=int(sums.get("running", 0)),
-        waiting=int(sums.get("waiting", 0)),
+        running=int(facts.get("running", 0)),
+        waiting=int(facts.get("waiting", 0)),
         slots=slots,
-        kv_used_ratio=sums["kv_used"] / counts["kv_used"] if "kv_used" in sums else None,
-        prefix_hit_ratio=sums.get("prefix_hits", 0.0) / queries if queries else None,
+        kv_used_ratio=facts["kv_used"] / counts[named["kv_used"]] if "kv_used" in facts else None,
+        prefix_hit_ratio=facts.get("prefix_hits", 0.0) / queries if queries else None,
         kv_tokens=kv_tokens or None,
-        generated_tokens=int(sums["generated"]) if "generated" in sums else None,
+        generated_tokens=int(facts["generated"]) if "generated" in facts else None,
     )
+
+
+def _name_of(fact: str, version: str, there: Container[str]) -> str | None:
+    """The series that holds a fact on a page of this version."""
+    number = version_of(version)
+    fitting = [names[fact] for since, names in _SINCE if fact in names and since <= number]
+    others = [names[fact] for _, names in _SINCE if fact in names]
+    return next((name for name in (*fitting, *others) if name in there), None)
 
 
 def _value(line: bytes) -> float:

@@ -39,7 +39,14 @@ _ABORT_S = 2.0
 
 
 class OpenAIEngine:
-    """`info.url` is the server's root or its `/v1`. `info.capabilities` say what may be sent beyond plain OpenAI."""
+    """`info.url` is the server's root or its `/v1`. `info.capabilities` say what may be sent beyond plain OpenAI.
+
+    Subclasses (`routers`) say what differs: `busy`, statuses that mean lack of room; `health_path`, empty where there
+    is none; `withheld`, capabilities of the engines behind that do not reach us."""
+
+    busy = frozenset({429, 503})
+    health_path = "/health"
+    withheld: frozenset[str] = frozenset()
 
     def __init__(self, info: ReplicaInfo, *, timeouts: Timeouts | None = None, merge_s: float = MERGE_S) -> None:
         self.info = info
@@ -64,6 +71,9 @@ class OpenAIEngine:
     def generate(self, request: GenerationRequest) -> MergedStream:
         return MergedStream(Answer(self, request), self._ticker)
 
+    def headers_for(self, request: GenerationRequest) -> dict[str, str]:
+        return {"X-Request-Id": request.request_id}
+
     async def plan(self, request: GenerationRequest) -> payloads.Call:
         """What to send. For a continuation by ids, also the text that the ids hold and the reader was not given."""
         lag = ""
@@ -83,6 +93,11 @@ class OpenAIEngine:
         except InferenceError:
             return ""
         return str(answer.get("prompt", ""))
+
+    @property
+    def mine(self) -> int:
+        """Answers of ours that run now."""
+        return len(self._answers)
 
     def enlist(self, answer: Answer) -> None:
         self._answers[answer.request.request_id] = answer
@@ -131,21 +146,35 @@ class OpenAIEngine:
         try:
             models = await self.http.call("GET", "/v1/models")
             version = await self.http.call("GET", "/version")
-            pulse = await self.http.call("GET", "/health")
+            sick = await self._sickness()
         except HttpError as error:
             return Health(ok=False, detail=str(error))
         if models.status in (401, 403):
             return Health(ok=False, detail=KEY_REFUSED)
-        if models.status != 200 or (version.status == 200 and pulse.status != 200):
-            return Health(ok=False, detail=f"/v1/models says {models.status}, /health says {pulse.status}")
-        self._known = self._read_identity(_object(models.body), _object(version.body) if version.status == 200 else {})
+        if models.status != 200:
+            return Health(ok=False, detail=f"/v1/models says {models.status}")
+        if sick and self._must_be_well(version.status == 200):
+            return Health(ok=False, detail=sick)
+        self._known = self._read_identity(
+            object_in(models.body), object_in(version.body) if version.status == 200 else {}
+        )
         return self._known
+
+    async def _sickness(self) -> str:
+        """What the health route says is wrong; empty when all is well. HttpError."""
+        if not self.health_path:
+            return ""
+        answer = await self.http.call("GET", self.health_path)
+        return "" if answer.status == 200 else f"{self.health_path} says {answer.status}"
+
+    def _must_be_well(self, is_vllm: bool) -> bool:
+        """Servers of an unknown kind need not have the health route."""
+        return is_vllm
 
     async def _pulse(self, known: Health) -> Health:
         """The one cheap question, until it is answered badly: then the server may be another one next time."""
         try:
-            status = (await self.http.call("GET", "/health")).status
-            detail = "" if status == 200 else f"/health says {status}"
+            detail = await self._sickness()
         except HttpError as error:
             detail = str(error)
         if not detail:
@@ -160,8 +189,7 @@ class OpenAIEngine:
             named = entries[0]
             self._served_model = str(named.get("id"))
         number = version.get("version")
-        capabilities = payloads.capabilities_of(str(number)) if number else frozenset[str]()
-        self.capabilities |= capabilities
+        self.capabilities |= self._behind(str(number or "")) - self.withheld
         length = (named or {}).get("max_model_len")
         return Health(
             ok=True,
@@ -172,9 +200,13 @@ class OpenAIEngine:
             served_model=self._served_model,
         )
 
+    def _behind(self, version: str) -> frozenset[str]:
+        """What the engine understands whose version was told; nothing beyond OpenAI's where none was."""
+        return payloads.capabilities_of(version) if version else frozenset()
+
     async def load(self) -> Load:
         """From vLLM's metrics; other servers do not tell, so only our own answers count."""
-        mine = Load(running=len(self._answers), waiting=0, slots=self.info.slots)
+        mine = Load(running=self.mine, waiting=0, slots=self.info.slots)
         if "metrics" not in self.capabilities:
             return mine
         try:
@@ -183,7 +215,8 @@ class OpenAIEngine:
             raise EngineUnavailable(str(error)) from None
         if answer.status != 200:
             return mine
-        return parse_metrics(answer.body, slots=self.info.slots)
+        version = self._known.version if self._known else ""
+        return parse_metrics(answer.body, slots=self.info.slots, version=version)
 
     async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
         remote = self._count_remotely if "tokenize" in self.capabilities else None
@@ -203,7 +236,7 @@ class OpenAIEngine:
             raise EngineUnavailable(str(error)) from None
         if answer.status != 200:
             raise EngineUnavailable(f"{path} says {answer.status}")
-        return _object(answer.body)
+        return object_in(answer.body)
 
     async def close(self) -> None:
         if self._sweeping is not None:
@@ -216,7 +249,8 @@ class OpenAIEngine:
         await asyncio.sleep(0)
 
 
-def _object(body: bytes) -> dict[str, Any]:
+def object_in(body: bytes) -> dict[str, Any]:
+    """The JSON object that a body is; empty when it is none."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:

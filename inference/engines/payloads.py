@@ -14,7 +14,7 @@ import orjson
 
 from inference.protocol import ChatMessage, EngineRejected, GenerationRequest, Resume
 
-_VLLM = frozenset({"token_ids", "cache_salt", "usage", "continue", "tokenize", "metrics", "abort"})
+VLLM = frozenset({"token_ids", "cache_salt", "usage", "continue", "tokenize", "metrics", "abort"})
 _CHAT_ONLY = frozenset(
     {"tools", "tool_choice", "parallel_tool_calls", "chat_template_kwargs", "reasoning_effort", "top_logprobs"}
 )
@@ -34,10 +34,14 @@ class Call:
 
 def capabilities_of(version: str) -> frozenset[str]:
     """What a vLLM of this version understands. Priority is not in it: it depends on the server's flags."""
+    return VLLM if version_of(version) >= (0, 11) else frozenset({"usage", "continue", "tokenize", "metrics"})
+
+
+def version_of(version: str) -> tuple[int, int]:
+    """Major and minor number; what is no number counts as newer than all."""
     major, _, rest = version.partition(".")
     minor = rest.partition(".")[0]
-    number = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (1, 0)
-    return _VLLM if number >= (0, 11) else frozenset({"usage", "continue", "tokenize", "metrics"})
+    return (int(major), int(minor)) if major.isdigit() and minor.isdigit() else (1, 0)
 
 
 def engine_ids(request_id: str) -> list[str]:

@@ -9,21 +9,24 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import pytest
 from redis import Redis
 
+from inference.engines.factory import make_engine
 from inference.engines.fake import FakeEngine
 from inference.engines.fake_replica import Options
 from inference.engines.fake_server import FakeServer, serve
 from inference.engines.http import Timeouts
 from inference.engines.openai_http import OpenAIEngine
 from inference.engines.script import expected_text
-from inference.prober import probe
+from inference.prober import probe, static_record
 from inference.protocol import (
     ChatMessage,
     Delta,
@@ -33,11 +36,15 @@ from inference.protocol import (
     ReplicaState,
 )
 from inference.registry import Record, read_records
+from infra.local.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENGINE_HOME = REPOSITORY / ".parley"
 LIVE_MODEL = "smollm2-135m"
 READY_WITHIN_S = 1500
+# The real router's program (`pip install vllm-router`), where one is named.
+VLLM_ROUTER = os.environ.get("PARLEY_VLLM_ROUTER", "")
+NEEDS_VLLM_ROUTER = pytest.mark.skipif(not VLLM_ROUTER, reason="PARLEY_VLLM_ROUTER names no vllm-router")
 
 
 @dataclass
@@ -76,6 +83,10 @@ class Subject:
     question: Callable[[int, str], str]
     scripted: bool
     long: int = 400
+    # False: it gives no token ids, counts no cached tokens and cannot continue.
+    exact: bool = True
+    # False: it does not count a prompt's tokens.
+    counts: bool = True
 
     def request(self, text: str, *, max_tokens: int = 4000, **more: object) -> GenerationRequest:
         request = GenerationRequest(
@@ -132,6 +143,50 @@ async def over_http() -> AsyncIterator[Subject]:
     yield Subject(engine, "fake", scripted_question, scripted=True)
     await engine.close()
     await server.close()
+
+
+@asynccontextmanager
+async def behind(kind: str) -> AsyncIterator[Subject]:
+    """A server that imitates a router of this kind."""
+    server = await serve(Options(slots=8, context=32_768, manner=kind))
+    info = static_record("fake", f"{server.url}?kind={kind}&slots=8").replica
+    engine = make_engine(info)
+    assert (await probe(engine, info)).state is ReplicaState.READY
+    exact = kind in ("vllm-router", "llm-d")
+    yield Subject(engine, "fake", scripted_question, scripted=True, exact=exact, counts=kind == "vllm-router")
+    await engine.close()
+    await server.close()
+
+
+@asynccontextmanager
+async def vllm_router(program: str) -> AsyncIterator[Subject]:
+    async with routed(program) as (engine, _):
+        yield Subject(engine, "fake", scripted_question, scripted=True)
+
+
+@asynccontextmanager
+async def routed(program: str) -> AsyncIterator[tuple[Engine, list[FakeServer]]]:
+    """The real vllm-router in front of two scripted servers."""
+    servers = [await serve(Options(slots=8, context=32_768)) for _ in range(2)]
+    port, folder = free_port(), tempfile.mkdtemp()
+    arguments = ("--host", "127.0.0.1", "--port", str(port), "--prometheus-port", str(free_port()))
+    urls = [server.url for server in servers]
+    router = await asyncio.create_subprocess_exec(
+        program, *arguments, "--policy", "consistent_hash", "--log-dir", folder, "--worker-urls", *urls,
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    info = static_record("fake", f"http://127.0.0.1:{port}?kind=vllm-router&slots=8").replica
+    engine = make_engine(info)
+    for _ in range(100):
+        if (await probe(engine, info)).state is ReplicaState.READY:
+            break
+        await asyncio.sleep(0.2)
+    yield engine, servers
+    await engine.close()
+    router.terminate()
+    await router.wait()
+    for server in servers:
+        await server.close()
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""What every engine must do alike: in process, over HTTP, and with a live vLLM."""
+"""What every engine must do alike: in process, over HTTP, behind routers, and with a live vLLM."""
 
 from __future__ import annotations
 
@@ -7,17 +7,34 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from inference.engines.routers import ROUTERS
 from inference.protocol import ChatMessage, EngineFailed, EngineRejected, Resume
-from tests.contracts.engine_subjects import Subject, in_process, live, over_http
+from tests.contracts.engine_subjects import (
+    NEEDS_VLLM_ROUTER,
+    VLLM_ROUTER,
+    Subject,
+    behind,
+    in_process,
+    live,
+    over_http,
+    vllm_router,
+)
 
 # The first test that wants the live engine also waits for its start.
 LIVE = pytest.param("live", marks=[pytest.mark.vllm, pytest.mark.timeout(1800)])
 
 
-@pytest.fixture(params=["in_process", "over_http", LIVE])
+REAL_ROUTER = pytest.param("real vllm-router", marks=NEEDS_VLLM_ROUTER)
+
+
+@pytest.fixture(params=["in_process", "over_http", *ROUTERS, REAL_ROUTER, LIVE])
 async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
     if request.param == "live":
         context = live(request.getfixturevalue("live_supervisor"))
+    elif request.param == "real vllm-router":
+        context = vllm_router(VLLM_ROUTER)
+    elif request.param in ROUTERS:
+        context = behind(request.param)
     else:
         context = in_process() if request.param == "in_process" else over_http()
     async with context as subject:
@@ -31,8 +48,10 @@ async def test_an_answer_is_whole_and_accounted_for(subject: Subject) -> None:
     assert [d for d in answer.deltas if d.finish_reason is not None] == [answer.last]
     assert answer.last.finish_reason in ("stop", "length")
     assert answer.last.usage is not None
-    assert answer.last.usage.completion_tokens == answer.tokens == len(answer.token_ids)
-    assert answer.last.usage.prompt_tokens == len(answer.prompt_token_ids)
+    assert answer.last.usage.completion_tokens == answer.tokens
+    if subject.exact:
+        assert answer.tokens == len(answer.token_ids)
+        assert answer.last.usage.prompt_tokens == len(answer.prompt_token_ids)
 
 
 async def test_the_same_question_gives_the_same_answer(subject: Subject) -> None:
@@ -42,6 +61,7 @@ async def test_the_same_question_gives_the_same_answer(subject: Subject) -> None
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9])
 async def test_continuing_by_token_ids_gives_exactly_the_rest(subject: Subject, share: float) -> None:
+    needs_exact(subject)
     request = subject.request(subject.question(30, "cy"), max_tokens=80)
     whole = await subject.ask(request)
     said, text = split_at_delta(whole.token_ids, [(d.token_ids, d.text) for d in whole.deltas], share)
@@ -51,6 +71,11 @@ async def test_continuing_by_token_ids_gives_exactly_the_rest(subject: Subject, 
     assert text + rest.text == whole.text
     assert said + rest.token_ids == whole.token_ids
     assert rest.last.finish_reason == whole.last.finish_reason
+
+
+def needs_exact(subject: Subject) -> None:
+    if not subject.exact:
+        pytest.skip("no token ids come through this kind of router")
 
 
 def split_at_delta(
@@ -68,6 +93,7 @@ def split_at_delta(
 
 async def test_text_that_the_reader_lacks_comes_first(subject: Subject) -> None:
     """Engines hold back text that may become a stop string while its ids are out; then the replica dies."""
+    needs_exact(subject)
     if subject.scripted:
         pytest.skip("scripted ids have no text without their script")
     request = subject.request(subject.question(30, "lu"), max_tokens=40)
@@ -79,6 +105,7 @@ async def test_text_that_the_reader_lacks_comes_first(subject: Subject) -> None:
 
 
 async def test_continuing_by_text_goes_on_in_the_sentence(subject: Subject) -> None:
+    needs_exact(subject)
     request = subject.request(subject.question(30, "di"), max_tokens=60)
     whole = await subject.ask(request)
     text = whole.text[: len(whole.text) // 2].rstrip()
@@ -90,6 +117,7 @@ async def test_continuing_by_text_goes_on_in_the_sentence(subject: Subject) -> N
 
 
 async def test_the_budget_counts_what_was_said_before(subject: Subject) -> None:
+    needs_exact(subject)
     question, endless = subject.question(200, "ed"), {"ignore_eos": True}
     whole = await subject.ask(subject.request(question, max_tokens=24, extra=endless))
     assert (whole.last.finish_reason, whole.tokens) == ("length", 24)
@@ -155,7 +183,8 @@ async def test_streams_are_not_crossed(subject: Subject) -> None:
     answers = await asyncio.gather(*map(subject.ask, requests))
     if subject.scripted:
         assert [a.text for a in answers] == [subject.expected(25, w) for w in words]
-    assert len({a.prompt_token_ids for a in answers}) == len(words)
+    if subject.exact:
+        assert len({a.prompt_token_ids for a in answers}) == len(words)
 
 
 async def test_a_request_that_cannot_be_served_is_rejected(subject: Subject) -> None:
@@ -182,6 +211,9 @@ async def test_prompt_tokens_are_counted_as_the_replica_counts(
     subject: Subject, messages: tuple[ChatMessage, ...]
 ) -> None:
     counted = await subject.engine.count_tokens(messages)
+    if not subject.counts:
+        assert counted > 0
+        pytest.skip("this kind of router does not count")
     answer = await subject.ask(subject.request("", max_tokens=2, messages=messages))
     assert answer.last.usage is not None
     assert counted == answer.last.usage.prompt_tokens
@@ -190,19 +222,20 @@ async def test_prompt_tokens_are_counted_as_the_replica_counts(
 async def test_an_idle_engine_is_well_and_says_so(subject: Subject) -> None:
     health, load = await subject.engine.health(), await subject.engine.load()
     assert health.ok
-    assert health.version
+    assert health.version or not subject.counts
     assert load.slots == 8
     assert load.running == load.waiting == 0
 
 
 async def test_prefixes_are_cached_within_a_salt_and_never_across(subject: Subject) -> None:
     """No organization can tell by the clock, or by the usage, what another one asked."""
+    needs_exact(subject)
     if subject.model == "fake" and not hasattr(subject.engine, "http"):
         pytest.skip("the engine in process has no cache")
     text = "Here is a long text that both ask about. " * 20 + subject.question(5, "ken")
 
     async def cached(salt: str) -> int:
-        answer = await subject.ask(subject.request(text, max_tokens=4, cache_salt=salt))
+        answer = await subject.ask(subject.request(text, max_tokens=4, cache_salt=salt, session="ken"))
         assert answer.last.usage is not None
         return answer.last.usage.cached_tokens
 

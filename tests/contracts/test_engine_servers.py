@@ -110,7 +110,7 @@ async def test_usage_with_cached_tokens_and_prompt_ids() -> None:
 
 
 async def test_a_generic_server_is_used_without_additions() -> None:
-    server = await serve(Options(generic=True, default=Script(n=10)))
+    server = await serve(Options(manner="generic", default=Script(n=10)))
     engine = await engine_to(server)
     assert engine.capabilities == frozenset()
     assert await read(engine, ask("seed:g")) == (expected_text(10, "g"), None)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
-from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from redis import Redis as SyncRedis
 from redis.asyncio import Redis
 
-from inference.client import AUTO, Lease, OnWait, PoolLimits, ReplicaPool, WaitState
+from inference.client import AUTO, WaitState
 from inference.engines.fake import FakeEngine
 from inference.engines.fake_server import serve
-from inference.engines.script import Fault
 from inference.protocol import (
     ChatMessage,
-    EngineFailed,
     EngineOverloaded,
-    FailureKind,
     ModelState,
     NoReplica,
     Overloaded,
@@ -31,38 +27,7 @@ from inference.protocol import (
 from inference.registry import ModelCard, Record, publish_records, stamp
 from tests.factories.inference import ask
 from tests.services import Services
-
-Start = Callable[..., "asyncio.Future[ReplicaPool]"]
-
-
-@pytest.fixture
-async def start() -> AsyncIterator[Callable[..., object]]:
-    """Starts pools of scripted replicas and stops them after the test."""
-    async with AsyncExitStack() as pools:
-
-        async def begin(*urls: str, redis_url: str = "", **limits: float) -> ReplicaPool:
-            pool = ReplicaPool(redis_url, replica_urls=urls, limits=PoolLimits(**{"refresh_s": 0.05, **limits}))  # type: ignore[arg-type]
-            await pool.start()
-            pools.push_async_callback(pool.stop)
-            return pool
-
-        yield begin
-
-
-async def hold(
-    pool: ReplicaPool,
-    stack: AsyncExitStack,
-    *,
-    prefer: str = "",
-    avoid: Collection[str] = (),
-    on_wait: OnWait | None = None,
-) -> Lease:
-    return await stack.enter_async_context(pool.reserve(ask("m", prefer=prefer, avoid=avoid), on_wait=on_wait))
-
-
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
+from tests.unit.pools import Start, hold, settle
 
 
 async def test_the_least_loaded_replica_is_chosen(start: Start) -> None:
@@ -178,90 +143,6 @@ async def test_no_slot_leaks_however_waiting_ends(start: Start) -> None:
     assert most == 3
 
 
-async def test_a_failing_replica_rests_and_comes_back_after_a_probe(start: Start) -> None:
-    pool = await start("m=fake://a?slots=9", "m=fake://b?slots=9")
-    await fail_on(pool, "m@a")
-    async with AsyncExitStack() as stack:
-        assert {(await hold(pool, stack, prefer="m@a")).replica.id for _ in range(5)} == {"m@b"}
-    assert {r.id: r.breaker for r in pool.replicas()} == {"m@a": "open", "m@b": "closed"}
-    probed = engine_of(pool, "m@a")
-    await until(lambda: breakers(pool)["m@a"] == "closed")
-    assert [r.max_tokens for r in probed.requests] == [4], "no one's answer was risked"
-    async with AsyncExitStack() as stack:
-        assert (await hold(pool, stack, prefer="m@a")).replica.id == "m@a"
-
-
-async def test_a_replica_that_fails_its_probes_is_quarantined_until_it_passes(start: Start) -> None:
-    pool = await start("m=fake://a?slots=9", "m=fake://b?slots=9")
-    await fail_on(pool, "m@a")
-    member = pool._members["m@a"]
-    engine_of(pool, "m@a").faults.extend([Fault("garbage", 0)] * 4)
-    for failures in range(1, 5):
-        assert (member.breaker.failures, member.state) == (failures, ReplicaState.READY)
-        member.breaker.until = 0.0
-        await until(lambda failures=failures: member.breaker.failures > failures)  # type: ignore[misc]
-    assert {r.id: r.state.value for r in pool.replicas()} == {"m@a": "quarantined", "m@b": "ready"}
-    assert (pool.resolve("m").replicas_ready, pool.capacity("m").slots) == (1, 9)
-    member.breaker.until = 0.0
-    await until(lambda: member.is_ready)
-    assert pool.resolve("m").replicas_ready == 2
-
-
-async def test_those_who_wait_get_a_place_when_the_probe_passes(start: Start) -> None:
-    pool = await start("m=fake://a?slots=9")
-    await fail_on(pool, "m@a")
-    async with asyncio.timeout(10), AsyncExitStack() as stack:
-        assert (await hold(pool, stack)).waited_s > 0.5
-
-
-async def test_all_that_break_with_one_death_count_once(start: Start) -> None:
-    pool = await start("m=fake://a?slots=9")
-    (member,) = pool._members.values()
-    async with AsyncExitStack() as stack:
-        leases = [await hold(pool, stack) for _ in range(5)]
-        for lease in leases[:3]:
-            lease.report(EngineFailed("died"))
-        assert member.breaker.failures == 1
-        member.breaker.half_open()
-        member.breaker.settle(ok=True, now=time.monotonic())
-        for lease in leases[3:]:
-            lease.report(EngineFailed("found out late"))
-    assert (member.breaker.is_closed, member.breaker.failures) == (True, 1)
-    async with pool.reserve(ask()) as lease:
-        lease.report(EngineFailed("by us", FailureKind.ABORTED))
-    assert member.breaker.is_closed
-    async with pool.reserve(ask()):
-        pass
-    assert member.breaker.failures == 0
-
-
-def engine_of(pool: ReplicaPool, replica: str) -> FakeEngine:
-    engine = pool._members[replica].engine
-    assert isinstance(engine, FakeEngine)
-    return engine
-
-
-def breakers(pool: ReplicaPool) -> dict[str, str]:
-    return {r.id: r.breaker for r in pool.replicas()}
-
-
-async def until(happened: Callable[[], bool]) -> None:
-    for _ in range(1000):
-        if happened():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen within 10 s")
-
-
-async def fail_on(pool: ReplicaPool, replica: str) -> None:
-    try:
-        async with pool.reserve(ask(prefer=replica)) as lease:
-            assert lease.replica.id == replica
-            raise EngineFailed("died")
-    except EngineFailed:
-        return
-
-
 async def test_a_model_nobody_serves_and_one_that_is_away(start: Start) -> None:
     pool = await start()
     with pytest.raises(NoReplica) as caught:
@@ -355,8 +236,6 @@ async def test_load_that_others_make_counts(start: Start, services: Services) ->
 
 
 async def test_urls_are_published_for_those_who_only_read(start: Start, services: Services) -> None:
-    from redis import Redis as SyncRedis
-
     from inference.client import read_models, read_records
     from inference.registry import capacity_of
 

@@ -308,6 +308,7 @@ class Execution:
             cache_salt=cache_salt(self.claimed.organization_id),
             priority=self.claimed.priority,
             resume=resume,
+            session=self.claimed.conversation_id.hex,
             extra=params.extra,
         )
 
