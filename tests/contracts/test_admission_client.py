@@ -170,6 +170,32 @@ async def test_who_waits_for_a_model_that_went_away_is_told(start: Start) -> Non
     assert await clean(me) == []
 
 
+async def test_a_model_that_goes_away_in_the_middle_of_asking_leaves_nothing_behind(start: Start) -> None:
+    me = await start(a_replica(slots=1))
+    asking = Holder(me, "1")
+    await asyncio.sleep(0)
+    me.set_replicas([])
+    with pytest.raises(NoReplica):
+        await asking.task
+    assert await clean(me) == []
+    assert connect(settings.REDIS_URL).exists("adm:t:1") == 0
+
+
+async def test_an_answer_that_failed_says_nothing_about_the_rate(start: Start) -> None:
+    me = await start(a_replica(slots=2))
+    with pytest.raises(RuntimeError):
+        async with me.acquire(an_ask("1")):
+            raise RuntimeError
+    async with me.acquire(an_ask("2")):
+        me.used("2", 0)
+    assert await clean(me) == []
+    assert (await me.capacity("m")).tokens_per_s is None
+    async with me.acquire(an_ask("3")):
+        pass
+    assert await clean(me) == []
+    assert (await me.capacity("m")).tokens_per_s is not None
+
+
 async def test_tokens_that_were_not_used_are_given_back(start: Start) -> None:
     policy = Policy(users=dict.fromkeys(Tier, Budget(tokens_per_s=0.001)), burst_s=100_000)
     me = await start(a_replica(slots=9), policy=policy)
