@@ -2,8 +2,8 @@
 
     python -m tests.bench.admission [--runs 4000] [--json build/bench/admission.json]
 
-`admission_cpu_us_per_run` finds a free place at once and has the goal; `..._per_waiting_run` waits in a line of 60, with
-forecasts, and is told of its grant. Both at 10 and at 1,000 replicas of which all but a few slots are taken.
+`admission_cpu_us_per_run` finds a free place at once and has the goal; `..._per_waiting_run` waits in a line of 60,
+with forecasts, and is told of its grant. Both at 10 and at 1,000 replicas of which all but a few slots are taken.
 """
 
 from __future__ import annotations
