@@ -36,7 +36,8 @@ MOST_UNSAID = 10_000
 
 @dataclass(eq=False, slots=True)
 class _Ticket:
-    """`asked` and `granted`: milliseconds by the server's clock. `place` ends with the replica or with an error."""
+    """`asked` and `granted`: milliseconds by the server's clock. `place` ends with the replica or with an error.
+    `nothing_there`: it was refused, so that there is nothing to release. `whole`: it was left without an error."""
 
     ask: Ask
     asked: float
@@ -47,6 +48,8 @@ class _Ticket:
     replica: str = ""
     granted: float = 0.0
     used: int | None = None
+    nothing_there: bool = False
+    whole: bool = False
 
     def tell(self, state: WaitState) -> None:
         """The waiter hears of a change of position only."""
@@ -80,7 +83,8 @@ class Admission:
         self._replicas: dict[str, tuple[ReplicaInfo, ...]] = {}
         self._digests: dict[str, str] = {}
         self._tickets: dict[str, _Ticket] = {}
-        self._unsaid: dict[str, int | None] = {}
+        self._unsaid: dict[str, _Ticket] = {}
+        self._must_remind = False
         self._meeting = asyncio.Lock()
         self._replicas_changed = asyncio.Event()
         self._heard_at = time.monotonic()
@@ -94,7 +98,7 @@ class Admission:
         """Begins to beat. Valkey may be away: then asking raises until it is there."""
         try:
             await self._meet()
-        except (redis.RedisError, Stranger) as error:
+        except redis.RedisError as error:
             log.warning("the shared admission cannot be reached: %s", error)
         loops = {
             "beat": (self._beat, self.policy.heartbeat_s),
@@ -146,16 +150,19 @@ class Admission:
         self._tickets[ask.ticket] = ticket
         try:
             yield await self._admit(ticket)
+            ticket.whole = True
         finally:
             self._leave(ticket)
 
     def used(self, ticket: str, tokens: int) -> None:
         """How many tokens the run really took, told before its place is left: the rest is given back to its budget
-        and to its part of the line. Without it all that was reserved counts as used."""
+        and to its part of the line. Without it all that was reserved counts as used. Tell 0 of an answer that failed
+        when its error does not leave the `async with`: its time then says nothing about the replicas."""
         if held := self._tickets.get(ticket):
             held.used = tokens
 
     async def capacity(self, model: str) -> Standing:
+        """Of all processes together. Raises redis.RedisError."""
         return await self._verbs.capacity(model)
 
     async def _admit(self, ticket: _Ticket) -> Grant:
@@ -167,7 +174,9 @@ class Admission:
                 await self._enter(ticket)
                 replica = await ticket.place
         except TimeoutError:
-            raise self._count(Overloaded(30.0, "the wait took too long", code="wait_too_long")) from None
+            left_s = ticket.told.estimated_wait_s if ticket.told else None
+            retry_s = max(1.0, left_s or self.policy.unmeasured_hold_s)
+            raise self._count(Overloaded(retry_s, "the wait took too long", code="wait_too_long")) from None
         waited_s = max(0.0, ticket.granted - ticket.asked) / 1000
         self.stats.granted[f"{lane}:{ticket.ask.tier}"] += 1
         self.stats.waited(waited_s, ticket.first.estimated_wait_s if ticket.first else None)
@@ -190,8 +199,10 @@ class Admission:
             case WaitState():
                 ticket.tell(reply)
             case Refused():
+                ticket.nothing_there = True
                 ticket.fail(self._count(self._refusal(ticket.ask, reply)))
             case NoneReady():
+                ticket.nothing_there = True
                 ticket.fail(NoReplica(ticket.ask.model))
 
     def _count(self, refusal: Overloaded) -> Overloaded:
@@ -220,28 +231,22 @@ class Admission:
         if self._tickets.get(ticket.ask.ticket) is not ticket:
             return
         del self._tickets[ticket.ask.ticket]
-        place = ticket.place
-        refused = place.done() and not place.cancelled() and isinstance(place.exception(), Overloaded | NoReplica)
-        if refused and ticket.first is None:
-            return  # it never had anything
-        task = asyncio.create_task(self._release(ticket.ask.ticket, ticket.used))
+        if ticket.nothing_there:
+            return
+        task = asyncio.create_task(self._release(ticket))
         self._releasing.add(task)
         task.add_done_callback(self._releasing.discard)
 
-    async def _release(self, ticket: str, used: int | None) -> None:
-        if ticket in self._tickets:
+    async def _release(self, ticket: _Ticket) -> None:
+        id = ticket.ask.ticket
+        if id in self._tickets:
             return  # asked again meanwhile: the new ask has replaced it
         try:
-            await self._verbs.release(self._now(), ticket, used)
-        except Stranger:
-            # Someone may be telling a fresh Valkey of this ticket: said again at the next beat.
-            self._owe(ticket, used)
+            await self._verbs.release(self._now(), id, ticket.used, whole=ticket.whole)
         except redis.RedisError:
-            self._owe(ticket, used)
-
-    def _owe(self, ticket: str, used: int | None) -> None:
-        if len(self._unsaid) < MOST_UNSAID:
-            self._unsaid[ticket] = used
+            # Away; or a fresh Valkey, which may be hearing of this ticket just now. Said again after the next beat.
+            if len(self._unsaid) < MOST_UNSAID:
+                self._unsaid[id] = ticket
 
     # ------------------------------------------------ heartbeat, recovery
 
@@ -253,8 +258,8 @@ class Admission:
         try:
             await self._meet()
             unsaid, self._unsaid = self._unsaid, {}
-            for id, used in unsaid.items():
-                await self._release(id, used)
+            for ticket in unsaid.values():
+                await self._release(ticket)
         except redis.RedisError as error:
             if time.monotonic() - self._heard_at > self.policy.owner_ttl_s:
                 # Others have given our tickets away by now.
@@ -273,8 +278,10 @@ class Admission:
             self.stats.reaped += beat.reaped
             for model in beat.stale:
                 await self._verbs.set_replicas(self._now(), model, self._replicas.get(model, ()))
-            if not beat.known and not first:
+            self._must_remind |= not beat.known and not first
+            if self._must_remind:
                 await self._remind()
+                self._must_remind = False
             self._heard_at = time.monotonic()
 
     async def _remind(self) -> None:
@@ -326,6 +333,6 @@ async def _keep(step: Callable[[], Awaitable[None]], pause_s: float) -> None:
         try:
             await step()
             await asyncio.sleep(spread(pause_s))
-        except (redis.RedisError, Stranger) as error:
+        except redis.RedisError as error:
             log.warning("the shared admission cannot be reached: %s", error)
             await asyncio.sleep(spread(1.0))

@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import redis
+
 from inference.admission.policy import Policy
 from inference.admission.types import Ask, Lane, Standing, Tier, Waiting
 from inference.pipe import Pipe, Script
@@ -59,7 +61,7 @@ class Beat:
     stale: tuple[str, ...]
 
 
-class Stranger(Exception):
+class Stranger(redis.RedisError):
     """Valkey does not know this owner: it was emptied, or gave the owner up. Nothing was done."""
 
 
@@ -128,9 +130,11 @@ class Verbs:
         if reply == b"epoch":
             raise Stranger
 
-    async def release(self, now: float, ticket: str, used: int | None = None) -> bool:
-        """Whether there was anything to release. `used`: tokens really taken. Raises Stranger."""
-        reply = await self._run("release", now, self.epoch, self.owner, ticket, "" if used is None else used)
+    async def release(self, now: float, ticket: str, used: int | None = None, *, whole: bool = True) -> bool:
+        """Whether there was anything to release. `used`: tokens really taken. `whole`: the answer came to its end, so
+        that the time it took says something. Raises Stranger."""
+        tokens = "" if used is None else used
+        reply = await self._run("release", now, self.epoch, self.owner, ticket, tokens, int(whole))
         if reply == b"epoch":
             raise Stranger
         return bool(reply)

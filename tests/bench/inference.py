@@ -157,10 +157,10 @@ async def scale(stage: Stage, seconds: float) -> dict[str, Figure]:
     load = people(1.1 * SCALE_PER_S, 0.0, seconds, a_tier=200)
     runs = await stage.play(load, policy=policy, count=SCALE_REPLICAS, slots=SCALE_SLOTS, speed=SCALE_SPEED)
     inside = list(served(runs, seconds / 2, seconds))
-    most = SCALE_REPLICAS * SCALE_SLOTS * (sum(SPEED.prompt) + sum(SPEED.answer)) / 2 / SCALE_SPEED.mean_s
+    busy = sum(r.granted is not None and r.ended is not None and r.granted <= seconds < r.ended for r in runs)
     return found | {
         "simulated_arrivals_per_s": Figure(len(runs) / seconds, "runs/s"),
-        "simulated_goodput_of_capacity": Figure(goodput(runs, seconds / 2, seconds) / most, "ratio"),
+        "simulated_slots_busy": Figure(busy / (SCALE_REPLICAS * SCALE_SLOTS), "ratio"),
         "simulated_jain": Figure(least_jain(runs, inside), "index"),
         "simulated_cpu_us_per_run": Figure(stage.cpu_us_a_run, "us"),
     }

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -170,6 +174,32 @@ async def test_who_waits_for_a_model_that_went_away_is_told(start: Start) -> Non
     assert await clean(me) == []
 
 
+async def test_a_model_that_goes_away_in_the_middle_of_asking_leaves_nothing_behind(start: Start) -> None:
+    me = await start(a_replica(slots=1))
+    asking = Holder(me, "1")
+    await asyncio.sleep(0)
+    me.set_replicas([])
+    with pytest.raises(NoReplica):
+        await asking.task
+    assert await clean(me) == []
+    assert connect(settings.REDIS_URL).exists("adm:t:1") == 0
+
+
+async def test_an_answer_that_failed_says_nothing_about_the_rate(start: Start) -> None:
+    me = await start(a_replica(slots=2))
+    with pytest.raises(RuntimeError):
+        async with me.acquire(an_ask("1")):
+            raise RuntimeError
+    async with me.acquire(an_ask("2")):
+        me.used("2", 0)
+    assert await clean(me) == []
+    assert (await me.capacity("m")).tokens_per_s is None
+    async with me.acquire(an_ask("3")):
+        pass
+    assert await clean(me) == []
+    assert (await me.capacity("m")).tokens_per_s is not None
+
+
 async def test_tokens_that_were_not_used_are_given_back(start: Start) -> None:
     policy = Policy(users=dict.fromkeys(Tier, Budget(tokens_per_s=0.001)), burst_s=100_000)
     me = await start(a_replica(slots=9), policy=policy)
@@ -242,6 +272,40 @@ async def test_without_valkey_asking_fails_and_after_a_restart_all_goes_on(start
         await holder.leave()
     finally:
         processes.end(child, signal.SIGKILL)
+
+
+async def test_hundreds_of_runs_of_three_processes_never_share_a_slot(start: Start) -> None:
+    replicas = [a_replica(f"r{n}", slots=2, kv=700) for n in range(3)]
+    policy = replace(BRISK, ladder=(999, 999, 999, 999))
+    admissions = [await start(*replicas, owner=f"owner{n}", policy=policy) for n in range(3)]
+    dice = random.Random(3)
+    slots, tokens, ended = Counter[str](), Counter[str](), list[str]()
+
+    async def run(name: str, admission: Admission, need: int, patience_s: float, prefer: str) -> None:
+        ask = an_ask(name, user=f"u{need % 7}", prompt_tokens=need, output_tokens=0, prefer=prefer)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience_s), admission.acquire(ask) as grant:
+                slots[grant.replica] += 1
+                tokens[grant.replica] += need
+                assert slots[grant.replica] <= 2
+                assert tokens[grant.replica] <= 700
+                try:
+                    await asyncio.sleep(dice.random() * 0.01)
+                finally:
+                    slots[grant.replica] -= 1
+                    tokens[grant.replica] -= need
+                ended.append(name)
+
+    async def user(n: int) -> None:
+        for m in range(8):
+            patience_s = dice.choice([30.0, 30.0, 0.02])
+            prefer = dice.choice(["", "r1"])
+            await run(f"{n}-{m}", dice.choice(admissions), dice.randrange(1, 600), patience_s, prefer)
+
+    await asyncio.gather(*(user(n) for n in range(40)))
+    assert len(ended) > 160
+    assert await clean(*admissions) == []
+    assert (await admissions[0].capacity("m")).running == 0
 
 
 CHILD = """

@@ -4,42 +4,38 @@
 -- Returns {'epoch'}, {'none'} (no replica), {'granted', replica}, {'queued', position, seconds}, or
 -- {'refused', code, seconds until it is worth asking again, largest ticket or seconds}. '' for unknown seconds.
 local now, again = tonumber(ARGV[1]), ARGV[14] == '1'
-if is_stranger(ARGV[3], ARGV[2]) then return { 'epoch' } end
+local stranger, settling = is_stranger(ARGV[3], ARGV[2], now)
+if stranger then return { 'epoch' } end
 local old = read_ticket(ARGV[4])
 if old then drop(old, nil, now) end
 local t = { id = ARGV[4], model = ARGV[5], class = ARGV[6] .. ':' .. ARGV[7], lane = ARGV[6], tier = ARGV[7],
   user = ARGV[8], organization = ARGV[9], owner = ARGV[3], need = tonumber(ARGV[10]), prefer = ARGV[11],
   avoid = ARGV[12], asked = tonumber(ARGV[13]) }
-local base = 'adm:m:' .. t.model
+local base, model = 'adm:m:' .. t.model, read_model(t.model)
 
 local function seconds(s) return s and string.format('%.3f', s) or '' end
 
 local function refuse(code, wait_s, detail) return { 'refused', code, seconds(wait_s), detail or '' } end
 
 -- By then half of the line before it has been served.
-local function half_of_line()
-  local _, hold = rates(t.model)
-  local tokens = tonumber(call('HGET', class_key(t.model, t.class), 'tokens') or 0)
-  return math.max(1, seconds_for(t.model, t.class, tokens / 2, now) or hold)
-end
+local function half_of_line(tokens) return math.max(1, seconds_for(model, t.class, tokens / 2, now) or model.hold) end
 
 local function over_limit(who, code, limit)
   if limit.concurrency > 0 and tonumber(call('HGET', 'adm:flying', who) or 0) >= limit.concurrency then
-    local _, hold = rates(t.model)
-    return refuse(code, math.max(1, hold / limit.concurrency))
+    return refuse(code, math.max(1, model.hold / limit.concurrency))
   end
   local wait = budget_wait(who, limit.rate, t.need, now)
   if wait > 0 then return refuse(code, wait / 1000) end
 end
 
--- Why the ticket may not wait, given the wait that it would have.
-local function no_place(wait)
-  local waiting, rung = tonumber(call('HGET', class_key(t.model, t.class), 'waiting') or 0), level(t.model)
+-- Why the ticket may not wait in its class, given the wait that it would have.
+local function no_place(waiting, tokens, wait)
+  local rung = level(model)
   if rung >= 4 or (rung == 3 and t.tier == P.first_refused and P.smaller[t.model]) then
-    return refuse('pressure', half_of_line())
+    return refuse('pressure', half_of_line(tokens))
   end
   local part = rung >= 2 and P.shortened or 1
-  if waiting >= P.max_waiting * part then return refuse('queue_full', half_of_line(), waiting) end
+  if waiting >= P.max_waiting * part then return refuse('queue_full', half_of_line(tokens), waiting) end
   local most = P.max_wait_ms[t.lane] * P.accepted_part * part / 1000
   if wait and wait > most then return refuse('wait_too_long', math.max(1, wait - most), seconds(wait)) end
 end
@@ -53,7 +49,6 @@ if not again then
   if refusal then return refusal end
 end
 
-local settling = is_settling(now)
 if not settling and call('EXISTS', base .. ':classes') == 0 then
   local r = choose(t, nil)
   if r then
@@ -64,8 +59,10 @@ if not settling and call('EXISTS', base .. ':classes') == 0 then
   end
 end
 local room = not settling and call('EXISTS', base .. ':room') == 1
-local position, wait = forecast_for(t, now)
-local refusal = not again and no_place(wait)
+local c = read_class(class_key(t.model, t.class), now)
+local waiting, tokens = c.waiting, c.tokens
+local position, wait = forecast_for(t, model, c, now)
+local refusal = not again and no_place(waiting, tokens, wait)
 if refusal and not room then return refusal end
 write_ticket(t, now + P.max_wait_ms[t.lane] + P.owner_ttl_ms)
 spend_both(t, t.need, now)

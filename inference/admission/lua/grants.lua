@@ -3,7 +3,7 @@
 local function grant(t, r, now)
   occupy(t, r, 1)
   t.replica, t.granted = r.id, now
-  call('HSET', 'adm:t:' .. t.id, 'replica', r.id, 'granted', now)
+  call('HSET', 'adm:t:' .. t.id, 'replica', r.id, 'granted', now, 'charged', t.charged and '1' or '0')
   call('ZADD', 'adm:deadlines', now + P.reservation_ms, t.id)
 end
 
@@ -41,7 +41,7 @@ end
 
 -- Batch pauses under pressure, but nobody for ever; it earns no credit meanwhile.
 local function is_paused(t, start, now)
-  if t.lane ~= 'batch' or now - t.asked > P.pause_most_ms or level(t.model) < 1 then return false end
+  if t.lane ~= 'batch' or now - t.asked > P.pause_most_ms or level(read_model(t.model)) < 1 then return false end
   local base = 'adm:m:' .. t.model
   local v = tonumber(call('HGET', base, 'v') or 0)
   if start < v then call('ZADD', base .. ':classes', v, t.class) end
@@ -56,8 +56,8 @@ local function grant_next(model, now)
     if not is_paused(t, tonumber(classes[i + 1]), now) then
       local r = choose(t, pledge)
       if r then
-        charge(t)
-        dequeue(t)
+        dequeue(t, true, now)
+        t.charged = true
         grant(t, r, now)
         if first_passed then call('HINCRBY', 'adm:t:' .. first_passed.id, 'passed', 1) end
         return t
@@ -70,7 +70,7 @@ end
 -- Grant to those who wait while there is room, at most P.most_grants of them. Their owners are told, but not of the
 -- ticket `own`, whose owner hears it in the reply.
 local function pump(model, now, own)
-  if is_settling(now) then return end
+  if now < tonumber(call('HGET', 'adm:epoch', 'settle') or 0) then return end
   for _ = 1, P.most_grants do
     if call('ZCARD', 'adm:m:' .. model .. ':room') == 0 then return end
     local t = grant_next(model, now)
@@ -88,7 +88,7 @@ local function drop(t, used, now)
       spend_both(t, used - t.need, now)
     end
   else
-    dequeue(t)
+    dequeue(t, false, now)
     spend_both(t, -t.need, now)
   end
   erase_ticket(t)

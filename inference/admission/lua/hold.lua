@@ -1,7 +1,7 @@
 -- A place that was granted before Valkey was emptied, or before its owner was given up by mistake.
 -- ARGV: now, epoch, owner, ticket, model, lane, tier, user, organization, need, asked, granted, replica.
 -- Returns 1, or 'epoch'.
-if is_stranger(ARGV[3], ARGV[2]) then return 'epoch' end
+if is_stranger(ARGV[3], ARGV[2], tonumber(ARGV[1])) then return 'epoch' end
 local old = read_ticket(ARGV[4])
 if old then drop(old, nil, tonumber(ARGV[1])) end
 local t = { id = ARGV[4], model = ARGV[5], class = ARGV[6] .. ':' .. ARGV[7], lane = ARGV[6], tier = ARGV[7],

@@ -6,80 +6,80 @@
 -- A sum that fades: what is left of it after some milliseconds.
 local function faded(sum, ms) return sum * math.exp(-math.max(0, ms) / P.window_ms) end
 
--- Tokens that came to a class, for its rate.
-local function note_arrival(t, now)
-  local key = class_key(t.model, t.class)
-  local f = call('HMGET', key, 'came', 'came_at', 'since')
-  local came = faded(tonumber(f[1] or 0), now - tonumber(f[2] or now))
-  call('HSET', key, 'came', came + t.need, 'came_at', now, 'since', f[3] or now)
+-- `now` stands for times that were never set.
+local function read_class(key, now)
+  local f = call('HMGET', key, 'v', 'waiting', 'tokens', 'came', 'came_at', 'since')
+  local function n(i, default) return tonumber(f[i] or default) end
+  return { v = n(1, 0), waiting = n(2, 0), tokens = n(3, 0), came = n(4, 0), came_at = n(5, now),
+    since = n(6, now), key = key }
 end
 
 -- Tokens a second that come to a class: the sum over the part of the window that has passed, at least a sixth.
-local function arrival_rate(key, now)
-  local f = call('HMGET', key, 'came', 'came_at', 'since')
-  if not f[1] then return 0 end
-  local window_s = P.window_ms / 1000 * (1 - math.exp(-math.max(P.window_ms / 6, now - tonumber(f[3])) / P.window_ms))
-  return faded(tonumber(f[1]), now - tonumber(f[2])) / window_s
+local function arrival_rate(c, now)
+  local window_s = P.window_ms / 1000 * (1 - math.exp(-math.max(P.window_ms / 6, now - c.since) / P.window_ms))
+  return faded(c.came, now - c.came_at) / window_s
+end
+
+-- What waits of a model, batch left out.
+local function count_waiting(t, sign)
+  if t.lane == 'batch' then return end
+  local base = 'adm:m:' .. t.model
+  call('HINCRBY', base, 'waiting', sign)
+  call('HINCRBY', base, 'queued', sign * t.need)
 end
 
 local function enqueue(t, now)
   local base, key = 'adm:m:' .. t.model, class_key(t.model, t.class)
-  note_arrival(t, now)
+  local c = read_class(key, now)
+  -- Each arrival moves time on a little, so that equal users are served in the order in which they came.
+  local v = c.v + 0.01
+  call('HSET', key, 'v', v, 'waiting', c.waiting + 1, 'tokens', c.tokens + t.need,
+    'came', faded(c.came, now - c.came_at) + t.need, 'came_at', now, 'since', c.since)
+  count_waiting(t, 1)
   call('ZADD', key .. ':q:' .. t.user, t.asked, t.id)
-  call('HINCRBY', key, 'waiting', 1)
-  call('HINCRBY', key, 'tokens', t.need)
-  if t.lane ~= 'batch' then
-    call('HINCRBY', base, 'waiting', 1)
-    call('HINCRBY', base, 'queued', t.need)
-  end
-  -- Each arrival moves the time on a little, so that equal users are served in the order in which they came; who is
-  -- put back after Valkey was emptied keeps the place that its age gives it.
+  -- Who is put back after Valkey was emptied keeps the place that its age gives it.
   if not call('ZSCORE', key .. ':users', t.user) then
-    local v = tonumber(call('HINCRBYFLOAT', key, 'v', 0.01))
     local start = math.max(v, tonumber(call('ZSCORE', key .. ':idle', t.user) or 0)) - (now - t.asked) / 1000
     call('ZREM', key .. ':idle', t.user)
     call('ZADD', key .. ':users', start, t.user)
   end
-  if not call('ZSCORE', base .. ':classes', t.class) then
-    local v = tonumber(call('HGET', base, 'v') or 0)
-    call('ZADD', base .. ':classes', math.max(v, tonumber(call('HGET', base .. ':idle', t.class) or 0)), t.class)
+  if c.waiting == 0 then
+    local f = call('HGET', base .. ':idle', t.class)
+    call('ZADD', base .. ':classes', math.max(tonumber(call('HGET', base, 'v') or 0), tonumber(f or 0)), t.class)
     call('HDEL', base .. ':idle', t.class)
   end
 end
 
--- Out of the line, served or not; a flow with nothing left keeps its tag until time has passed it.
-local function dequeue(t)
+-- Out of the line. When it is `served`, the tags of its user and its class move on by what it takes, and time does. A
+-- flow with nothing left keeps its tag until time has passed it.
+local function dequeue(t, served, now)
   local base, key = 'adm:m:' .. t.model, class_key(t.model, t.class)
+  local c = read_class(key, now)
+  local start = tonumber(call('ZSCORE', key .. ':users', t.user))
+  local class_start = tonumber(call('ZSCORE', base .. ':classes', t.class))
+  local model = call('HMGET', base, 'v', 'pledge')
+  if served then
+    c.v = math.max(c.v + t.need / call('ZCARD', key .. ':users'), start)
+    call('HSET', base, 'v', math.max(tonumber(model[1] or 0), class_start))
+    start, class_start = start + t.need, class_start + t.need / P.weights[t.class]
+  end
+  call('HSET', key, 'v', c.v, 'waiting', c.waiting - 1, 'tokens', c.tokens - t.need)
+  count_waiting(t, -1)
+  if model[2] == t.id then call('HDEL', base, 'pledge', 'pledge_replica', 'pledge_need') end
   call('ZREM', key .. ':q:' .. t.user, t.id)
-  call('HINCRBY', key, 'tokens', -t.need)
-  if t.lane ~= 'batch' then
-    call('HINCRBY', base, 'waiting', -1)
-    call('HINCRBY', base, 'queued', -t.need)
-  end
-  if call('HGET', base, 'pledge') == t.id then call('HDEL', base, 'pledge', 'pledge_replica', 'pledge_need') end
-  if call('EXISTS', key .. ':q:' .. t.user) == 0 then
-    call('ZADD', key .. ':idle', call('ZSCORE', key .. ':users', t.user), t.user)
+  if call('EXISTS', key .. ':q:' .. t.user) == 1 then
+    call('ZADD', key .. ':users', start, t.user)
+  else
     call('ZREM', key .. ':users', t.user)
-    call('ZREMRANGEBYSCORE', key .. ':idle', '-inf', call('HGET', key, 'v'))
+    if start > c.v then call('ZADD', key .. ':idle', start, t.user) end
+    call('ZREMRANGEBYSCORE', key .. ':idle', '-inf', c.v)
   end
-  if call('HINCRBY', key, 'waiting', -1) == 0 then
-    call('HSET', base .. ':idle', t.class, call('ZSCORE', base .. ':classes', t.class))
+  if c.waiting > 1 then
+    call('ZADD', base .. ':classes', class_start, t.class)
+  else
+    call('HSET', base .. ':idle', t.class, class_start)
     call('ZREM', base .. ':classes', t.class)
   end
-end
-
--- The tags of the ticket's user and class move on by what it takes.
-local function charge(t)
-  local base, key = 'adm:m:' .. t.model, class_key(t.model, t.class)
-  local users = call('ZCARD', key .. ':users')
-  local start = tonumber(call('ZSCORE', key .. ':users', t.user))
-  local v = tonumber(call('HGET', key, 'v'))
-  call('HSET', key, 'v', math.max(v + t.need / users, start))
-  call('ZADD', key .. ':users', start + t.need, t.user)
-  local class_start = tonumber(call('ZSCORE', base .. ':classes', t.class))
-  call('HSET', base, 'v', math.max(tonumber(call('HGET', base, 'v') or 0), class_start))
-  call('ZADD', base .. ':classes', class_start + t.need / P.weights[t.class], t.class)
-  call('HSET', 'adm:t:' .. t.id, 'charged', '1')
 end
 
 -- Take `tokens` that were charged and not used from the tags again, and from the time that passed for them. A flow that
@@ -107,28 +107,22 @@ local function measure(t, now)
     'answers', left(3) + 1, 'at', now)
 end
 
--- Tokens a second with what runs now (by Little's law that is what is released), and seconds that an answer is held.
--- Nil until something was measured.
-local function rates(model)
-  local f = call('HMGET', 'adm:m:' .. model, 'tokens', 'held', 'answers', 'running')
-  if not f[1] then return nil, P.unmeasured_hold_s end
-  local running = math.max(1, tonumber(f[4] or 0))
-  return tonumber(f[1]) / tonumber(f[2]) * running, tonumber(f[2]) / tonumber(f[3])
-end
-
--- Seconds of work that waits, batch left out, as a share of the longest wait allowed.
-local function strain(model)
-  local f = call('HMGET', 'adm:m:' .. model, 'queued', 'waiting', 'slots')
-  local rate, hold = rates(model)
-  local seconds = rate and tonumber(f[1] or 0) / rate or tonumber(f[2] or 0) * hold / math.max(1, tonumber(f[3] or 0))
-  return seconds / (P.max_wait_ms.interactive / 1000)
+-- A model's line and rates: `rate`, tokens a second with what runs now (by Little's law that is what is released), nil
+-- until something was measured; `hold`, seconds that an answer is held.
+local function read_model(name)
+  local f = call('HMGET', 'adm:m:' .. name, 'tokens', 'held', 'answers', 'running', 'queued', 'waiting', 'slots')
+  local function n(i) return tonumber(f[i] or 0) end
+  return { name = name, rate = f[1] and n(1) / n(2) * math.max(1, n(4)) or nil, running = n(4), queued = n(5),
+    hold = f[1] and n(2) / n(3) or P.unmeasured_hold_s, waiting = n(6), slots = n(7) }
 end
 
 -- The pressure ladder: 0 none, 1 batch pauses, 2 queues are shortened, 3 the cheapest tier is offered a smaller
--- model instead of a place, 4 nobody who would have to wait is taken.
+-- model instead of a place, 4 nobody who would have to wait is taken. The strain is the seconds of work that waits,
+-- batch left out, as a share of the longest wait allowed.
 local function level(model)
-  local now, found = strain(model), 0
-  for i, from in ipairs(P.ladder) do if now >= from then found = i end end
+  local seconds = model.rate and model.queued / model.rate or model.waiting * model.hold / math.max(1, model.slots)
+  local strain, found = seconds / (P.max_wait_ms.interactive / 1000), 0
+  for i, from in ipairs(P.ladder) do if strain >= from then found = i end end
   return found
 end
 
@@ -138,60 +132,55 @@ end
 local ROUNDS = 3
 
 local function seconds_for(model, class, ahead, now)
-  local rate = rates(model)
-  if not rate then return nil end
+  if not model.rate then return nil end
   local others = {}
-  for _, other in ipairs(call('ZRANGE', 'adm:m:' .. model .. ':classes', 0, -1)) do
+  for _, other in ipairs(call('ZRANGE', 'adm:m:' .. model.name .. ':classes', 0, -1)) do
     if other ~= class then
-      local key = class_key(model, other)
-      others[#others + 1] = { queued = tonumber(call('HGET', key, 'tokens')), comes = arrival_rate(key, now),
+      local c = read_class(class_key(model.name, other), now)
+      others[#others + 1] = { queued = c.tokens, comes = arrival_rate(c, now),
         most = ahead * P.weights[other] / P.weights[class] }
     end
   end
-  local seconds = ahead / rate
+  local seconds = ahead / model.rate
   for _ = 1, #others > 0 and ROUNDS or 0 do
     local work = ahead
     for _, o in ipairs(others) do work = work + math.min(o.queued + o.comes * seconds, o.most) end
-    seconds = work / rate
+    seconds = work / model.rate
   end
   return seconds
 end
 
 -- Place in the line of its class and seconds to wait (nil until rates were measured) of a ticket whose user has the
--- start tag `start` and `mine` tickets before it. `c`: the class with this ticket in it: v, waiting, tokens, users.
+-- start tag `start` and `mine` tickets before it. `c`: the class with this ticket in it, of `users` that wait.
 -- Before it come the users with lesser tags, and those who will come while its user's tag lies in the future; and for
 -- each of the user's own tickets a round of all users; but no more than waits now and comes meanwhile.
-local function forecast(t, c, start, mine, now)
-  local key, mean = class_key(t.model, t.class), c.tokens / c.waiting
-  local lesser = call('ZCOUNT', key .. ':users', '-inf', '(' .. string.format('%.17g', start))
-  local ahead = math.max(lesser * mean, c.users * (start - c.v)) + c.users * mine * mean
+local function forecast(t, model, c, users, start, mine, now)
+  local mean = c.tokens / c.waiting
+  local lesser = call('ZCOUNT', c.key .. ':users', '-inf', '(' .. string.format('%.17g', start))
+  local ahead = math.max(lesser * mean, users * (start - c.v)) + users * mine * mean
   local here = math.min(ahead, c.tokens - mean)
-  local seconds = seconds_for(t.model, t.class, here + mean, now)
+  local seconds = seconds_for(model, t.class, here + mean, now)
   if seconds and here < ahead then
-    local later = math.min(ahead, here + arrival_rate(key, now) * seconds)
-    seconds = seconds_for(t.model, t.class, later + mean, now)
+    local later = math.min(ahead, here + arrival_rate(c, now) * seconds)
+    seconds = seconds_for(model, t.class, later + mean, now)
   end
   return 1 + math.floor(here / mean + 0.5), seconds
 end
 
-local function read_class(key)
-  local f = call('HMGET', key, 'v', 'waiting', 'tokens')
-  local function n(i) return tonumber(f[i] or 0) end
-  return { v = n(1), waiting = n(2), tokens = n(3), users = call('ZCARD', key .. ':users') }
-end
-
 local function forecast_of(t, now)
-  local key = class_key(t.model, t.class)
-  local start = tonumber(call('ZSCORE', key .. ':users', t.user))
-  return forecast(t, read_class(key), start, call('ZRANK', key .. ':q:' .. t.user, t.id), now)
+  local c = read_class(class_key(t.model, t.class), now)
+  local start = tonumber(call('ZSCORE', c.key .. ':users', t.user))
+  local mine = call('ZRANK', c.key .. ':q:' .. t.user, t.id)
+  return forecast(t, read_model(t.model), c, call('ZCARD', c.key .. ':users'), start, mine, now)
 end
 
--- What a newcomer would get.
-local function forecast_for(t, now)
-  local key = class_key(t.model, t.class)
-  local c, start = read_class(key), call('ZSCORE', key .. ':users', t.user)
+-- What a newcomer would get. `c`: its class without it.
+local function forecast_for(t, model, c, now)
+  local users, start = call('ZCARD', c.key .. ':users'), call('ZSCORE', c.key .. ':users', t.user)
   c.waiting, c.tokens = c.waiting + 1, c.tokens + t.need
-  if start then return forecast(t, c, tonumber(start), call('ZCARD', key .. ':q:' .. t.user), now) end
-  c.users = c.users + 1
-  return forecast(t, c, math.max(c.v + 0.01, tonumber(call('ZSCORE', key .. ':idle', t.user) or 0)), 0, now)
+  if start then
+    return forecast(t, model, c, users, tonumber(start), call('ZCARD', c.key .. ':q:' .. t.user), now)
+  end
+  local idle = tonumber(call('ZSCORE', c.key .. ':idle', t.user) or 0)
+  return forecast(t, model, c, users + 1, math.max(c.v + 0.01, idle), 0, now)
 end

@@ -1,10 +1,10 @@
--- A ticket is over, or its asker gave up. ARGV: now, epoch, owner, ticket, used ("" for all that was reserved).
--- Returns 1, 0 when there was nothing to release, or 'epoch'.
+-- A ticket is over, or its asker gave up. ARGV: now, epoch, owner, ticket, used ("" for all that was reserved),
+-- "1" when the answer came to its end: only then its time is measured. Returns 1, 0 when there was nothing to release, or 'epoch'.
 local now = tonumber(ARGV[1])
-if is_stranger(ARGV[3], ARGV[2]) then return 'epoch' end
+if is_stranger(ARGV[3], ARGV[2], tonumber(ARGV[1])) then return 'epoch' end
 local t = read_ticket(ARGV[4])
 if not t then return 0 end
-if t.replica then measure(t, now) end
+if t.replica and ARGV[6] == '1' and ARGV[5] ~= '0' then measure(t, now) end
 drop(t, tonumber(ARGV[5]), now)
 pump(t.model, now, nil)
 return 1

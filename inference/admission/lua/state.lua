@@ -24,11 +24,11 @@ local function split_class(class) return string.match(class, '^(%w+):(%w+)$') en
 local function class_key(model, class) return 'adm:m:' .. model .. ':c:' .. class end
 
 -- An owner that knows another life of Valkey, or that was given up for dead, must beat and tell what it holds first.
-local function is_stranger(owner, epoch)
-  return call('HGET', 'adm:epoch', 'id') ~= epoch or not call('ZSCORE', 'adm:owners', owner)
+-- Returns also whether nothing is granted yet.
+local function is_stranger(owner, epoch, now)
+  local f = call('HMGET', 'adm:epoch', 'id', 'settle')
+  return f[1] ~= epoch or not call('ZSCORE', 'adm:owners', owner), now < tonumber(f[2] or 0)
 end
-
-local function is_settling(now) return now < tonumber(call('HGET', 'adm:epoch', 'settle') or 0) end
 
 -- ------------------------------------------------------------------ tickets
 
