@@ -130,7 +130,16 @@ async def test_a_runner_has_an_exporter_of_its_own_while_it_runs(settings: Any) 
             if runner.id is not None:
                 break
             await asyncio.sleep(0.02)
-        assert "parley_runs_executing 0.0" in (await client.get("/metrics")).text
+        text = (await client.get("/metrics")).text
+        assert "parley_runs_executing 0.0" in text
+        assert 'parley_breaker_open{model="fake",replica="fake@a"} 0.0' in text
+        runner.admission.stats.waited(3.0, 2.0)
+        runner.admission.stats.granted["interactive:free"] += 1
+        text = (await client.get("/metrics")).text
+        assert 'parley_admission_granted_total{lane="interactive",tier="free"} 1.0' in text
+        assert 'parley_admission_wait_seconds_bucket{le="2.0"} 0.0' in text
+        assert 'parley_admission_wait_seconds_bucket{le="5.0"} 1.0' in text
+        assert "parley_wait_estimate_error_ratio_count 1.0" in text
         runner.stopping.set()
         await running
         with pytest.raises(httpx.ConnectError):

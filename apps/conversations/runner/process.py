@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,11 +14,10 @@ import redis
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
-from prometheus_client import start_http_server
 
 from apps.conversations.eventlog import AsyncLog, lane_key
-from apps.conversations.metrics import EXECUTING
 from apps.conversations.runner.execution import Execution
+from apps.conversations.runner.exporter import exporting
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.placing import admission_policy
 from apps.conversations.runner.titles import make_title
@@ -41,23 +40,6 @@ AWAY = (redis.RedisError, OSError, OperationalError, InterfaceError)
 """A service that is away: every loop survives it and tries again."""
 
 
-@contextlib.contextmanager
-def _exporting(executing: Callable[[], int]) -> Iterator[None]:
-    """Serve this process's series to Prometheus, where a port is set."""
-    EXECUTING.set_function(executing)
-    host, port = settings.RUNNER_METRICS
-    if not port:
-        yield
-        return
-    server, thread = start_http_server(port, host)
-    try:
-        yield
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 class RunnerProcess:
     """Executes runs until it is told to stop, then drains and hands the rest over."""
 
@@ -68,8 +50,8 @@ class RunnerProcess:
         self.offers = Pipe(settings.REDIS_URL, patience_s=OFFERS_S * 5)
         self.cancels = new_async_valkey(max_connections=1)
         # One name a start: what an earlier process of this machine held is given back when its heartbeat has ended.
-        admission = Admission(settings.REDIS_URL, owner=new_id().hex, policy=admission_policy())
-        self.pool = ReplicaPool(settings.REDIS_URL, replica_urls=settings.REPLICA_URLS, admission=admission)
+        self.admission = Admission(settings.REDIS_URL, owner=new_id().hex, policy=admission_policy())
+        self.pool = ReplicaPool(settings.REDIS_URL, replica_urls=settings.REPLICA_URLS, admission=self.admission)
         self.flusher = Flusher(self.log)
         self.executions: dict[UUID, Execution] = {}
         self.claiming: set[UUID] = set()
@@ -84,7 +66,7 @@ class RunnerProcess:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self.stopping.set)
-        with _exporting(lambda: len(self.executions)):
+        with exporting(self.pool, self.admission, lambda: len(self.executions)):
             await self._run()
 
     async def _run(self) -> None:
