@@ -1,7 +1,7 @@
 """What other apps may use of conversations and runs."""
 
 from apps.conversations.selectors import run_view
-from apps.conversations.services.admission import admit
+from apps.conversations.services.admission import admission_policy, admit
 from apps.conversations.services.api_runs import ApiCall, find_api_run, start_api_run
 from apps.conversations.services.registry import known_models
 from apps.conversations.services.runs import cancel_run
@@ -15,6 +15,7 @@ __all__ = [
     "RunParams",
     "RunState",
     "StartedRun",
+    "admission_policy",
     "admit",
     "cancel_run",
     "find_api_run",

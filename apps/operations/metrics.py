@@ -6,8 +6,9 @@ token, and without a token only from this machine.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import redis
 from django.conf import settings
@@ -18,7 +19,9 @@ from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from apps.conversations.public import admission_policy
 from apps.core.valkey import valkey
+from inference.admission.verbs import read_standings
 from inference.client import read_records
 from inference.registry import Record
 
@@ -34,7 +37,9 @@ class SharedCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         try:
-            yield from _replicas(read_records(valkey()))
+            records = read_records(valkey())
+            yield from _replicas(records)
+            yield from _standings({record.card.id for record in records})
         except redis.RedisError:
             yield _up("valkey", False)
         else:
@@ -73,6 +78,23 @@ def _replicas(records: Iterable[Record]) -> Iterator[Metric]:
                 gauge.add_metric(labels, value)
     yield state
     yield from gauges.values()
+
+
+def _standings(models: Collection[str]) -> Iterator[Metric]:
+    """The admission's line, for alerts and for what decides how many replicas run."""
+    where = ("model", "lane", "tier")
+    tickets = GaugeMetricFamily("parley_queue_runs", "Runs that wait for a place on a replica.", labels=where)
+    tokens = GaugeMetricFamily("parley_queue_tokens", "Tokens that those may need.", labels=where)
+    rate = GaugeMetricFamily("parley_tokens_per_second", "Reserved tokens given back a second.", labels=("model",))
+    level = GaugeMetricFamily("parley_pressure_level", "0 to 4 on the pressure ladder.", labels=("model",))
+    for model, standing in asyncio.run(read_standings(settings.REDIS_URL, sorted(models), admission_policy())).items():
+        level.add_metric((model,), standing.level)
+        if standing.tokens_per_s is not None:
+            rate.add_metric((model,), standing.tokens_per_s)
+        for waiting in standing.waiting:
+            tickets.add_metric((model, waiting.lane.value, waiting.tier.value), waiting.tickets)
+            tokens.add_metric((model, waiting.lane.value, waiting.tier.value), waiting.tokens)
+    yield from (tickets, tokens, rate, level)
 
 
 def _line() -> Iterator[Metric]:

@@ -173,3 +173,13 @@ def _seconds(text: bytes) -> float | None:
 
 def _text(detail: bytes | int) -> str:
     return detail.decode() if isinstance(detail, bytes) else str(detail)
+
+
+async def read_standings(url: str, models: Sequence[str], policy: Policy) -> dict[str, Standing]:
+    """How models stand, for whoever only looks. Raises redis.RedisError when Valkey is away."""
+    pipe = Pipe(url)
+    try:
+        verbs = Verbs(pipe, "", policy)
+        return {model: await verbs.capacity(model) for model in models}
+    finally:
+        await pipe.close()

@@ -9,18 +9,21 @@ from uuid import uuid4
 
 import httpx
 import pytest
+from django.db import connections
 from django.test import Client
 from prometheus_client import REGISTRY
 
 from apps.conversations.metrics import record_end
 from apps.conversations.runner.process import RunnerProcess
-from apps.conversations.services.admission import admit
+from apps.conversations.services.admission import admission_policy, admit
 from apps.conversations.types import Checkpoint, ClaimedRun, RunParams, RunResult, RunState
 from apps.core.errors import Overloaded
+from inference.client import Admission, Ask, Lane
 from infra.local.ports import free_port
 from tests.factories.accounts import make_actor
 from tests.factories.conversations import ask, make_conversation, serve_model
-from tests.factories.inference import publish_replica
+from tests.factories.inference import ask as ask_place
+from tests.factories.inference import publish_replica, replica
 from tests.services import Services
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +58,41 @@ def test_replicas_and_the_line_are_told() -> None:
     assert 'parley_runs_active{lane="interactive",model="fake",state="queued",tier="free"} 1.0' in text
     assert "parley_valkey_up 1.0" in text
     assert "parley_postgres_up 1.0" in text
+
+
+def test_the_line_of_the_admission_is_told(settings: Any) -> None:
+    publish_replica("m", slots=1)
+    one, two = ask_place("m"), ask_place("m", lane=Lane.BATCH)
+
+    async def wait_in_line() -> str:
+        admission = Admission(settings.REDIS_URL, owner="a", policy=admission_policy())
+        await admission.start()
+        admission.set_replicas([replica("m", slots=1)])
+        async with admission.acquire(one):
+            waiting = asyncio.create_task(_hold(admission, two))
+            await asyncio.sleep(0.2)
+            text = await asyncio.to_thread(_read_there)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+        await admission.stop()
+        return text
+
+    text = asyncio.run(wait_in_line())
+    assert 'parley_queue_runs{lane="batch",model="m",tier="free"} 1.0' in text
+    assert 'parley_queue_tokens{lane="batch",model="m",tier="free"} 20.0' in text
+    assert 'parley_pressure_level{model="m"} ' in text
+
+
+def _read_there() -> str:
+    try:
+        return read()
+    finally:
+        connections.close_all()
+
+
+async def _hold(admission: Admission, place: Ask) -> None:
+    async with admission.acquire(place):
+        pass
 
 
 def test_an_emptied_valkey_shows_no_replicas(services: Services) -> None:

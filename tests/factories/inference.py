@@ -15,9 +15,13 @@ def publish_replica(
     model: str = "fake", *, slots: int = 100, state: ReplicaState = ReplicaState.READY, level: int = 1
 ) -> None:
     """A replica that is known but that nobody can reach."""
-    info = ReplicaInfo(f"{model}-1", model, "http://127.0.0.1:9", "fake", state, slots=slots)
+    info = replica(model, slots=slots, state=state)
     record = Record(stamp(info, lasting_s=120), ModelCard(model, model.title(), context_length=4096, level=level))
     valkey().hset(REPLICAS_KEY, info.id, encode_record(record))
+
+
+def replica(model: str = "m", *, slots: int = 100, state: ReplicaState = ReplicaState.READY) -> ReplicaInfo:
+    return ReplicaInfo(f"{model}-1", model, "http://127.0.0.1:9", "fake", state, slots=slots)
 
 
 _tickets = count(1)

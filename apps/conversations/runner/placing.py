@@ -9,14 +9,7 @@ from django.conf import settings
 from apps.conversations.runner.context import MESSAGE_OVERHEAD, Context, estimate_tokens
 from apps.conversations.types import ClaimedRun
 from apps.conversations.types import Lane as RunLane
-from inference.admission import Budget, Policy
 from inference.client import Ask, Lane, Tier
-
-
-def admission_policy() -> Policy:
-    """The web refuses a user's run too many before it is written; titles, which have places too, come on top."""
-    budget = Budget(concurrency=2 * settings.RUNS_PER_USER)
-    return Policy(users=dict.fromkeys(Tier, budget))
 
 
 def ask_of(run: ClaimedRun, context: Context, *, prefer: str, failed: Sequence[str]) -> Ask:

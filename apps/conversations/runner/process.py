@@ -19,9 +19,9 @@ from apps.conversations.eventlog import AsyncLog, lane_key
 from apps.conversations.runner.execution import Execution
 from apps.conversations.runner.exporter import exporting
 from apps.conversations.runner.flusher import Flusher
-from apps.conversations.runner.placing import admission_policy
 from apps.conversations.runner.titles import make_title
 from apps.conversations.services import runs
+from apps.conversations.services.admission import admission_policy
 from apps.conversations.services.handoff import CANCEL_CHANNEL
 from apps.conversations.types import ClaimedRun, Lane
 from apps.core.db import in_db

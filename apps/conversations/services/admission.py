@@ -23,6 +23,7 @@ from apps.conversations.services.routing import Choice, choose_model
 from apps.conversations.types import RunState
 from apps.core.errors import Overloaded, RateLimited
 from apps.core.valkey import valkey
+from inference.admission import Budget, Policy, Tier
 from inference.protocol import ModelInfo
 
 log = structlog.get_logger(__name__)
@@ -68,6 +69,12 @@ def admit(actor: Actor, requested: str, text: str = "") -> Choice:
         waiting, own = cursor.fetchone()
     check_room(room_of(model), waiting=waiting, own=own)
     return choice
+
+
+def admission_policy() -> Policy:
+    """The web refuses a user's run too many before it is written; titles, which have places too, come on top."""
+    budget = Budget(concurrency=2 * settings.RUNS_PER_USER)
+    return Policy(users=dict.fromkeys(Tier, budget))
 
 
 def room_of(model: ModelInfo) -> Room:
