@@ -65,7 +65,7 @@ class Policy:
     max_passes: int = 16
     affinity_slack: float = 0.5
     ladder: tuple[float, float, float, float] = (0.1, 0.25, 0.5, 1.0)
-    shortened: float = 0.25
+    shortened: float = 0.15
     first_refused: Tier = Tier.FREE
     smaller: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     pause_most_s: float = 300.0

@@ -2,9 +2,10 @@
 
     python -m tests.bench.inference [--json build/bench/inference.json] [--quick]
 
-Two replicas of fixed speed get ten times what they can do, open loop, for five minutes; then half of it. The greedy
-neighbour asks for a hundred times what others do while they ask for 80 % of what there is. The scale run is 4,000
-replicas and 139,000 runs a second, with answers a few tenths of a second long so that it fits into this machine.
+Two replicas of fixed speed get ten times what they can do, open loop, for ten minutes; then half of it: the worst of
+three seeds is told. The greedy neighbour asks for a hundred times what others do while they ask for 80 % of what there
+is. The scale run is 4,000 replicas and 139,000 runs a second, with answers a few tenths of a second long so that it
+fits into this machine; its CPU includes the simulator's own.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ OUTPUT = REPOSITORY / "build" / "bench" / "inference.json"
 SLOTS, SPEED = 8, Speed()
 CAPACITY = 2 * SLOTS / SPEED.mean_s
 """Runs a second that two replicas can do."""
-WARM_S, DROP_S, END_S = 100.0, 300.0, 900.0
+WARM_S, DROP_S, END_S = 100.0, 600.0, 800.0
+SEEDS = (1, 2, 3)
 SCALE_PER_S, SCALE_REPLICAS, SCALE_SLOTS = 139_000.0, 4_000, 16
 # Answers as short as lets that many slots do that many a second.
 SCALE_SPEED = replace(SPEED, prompt_token_s=0.00005, token_s=0.00196)
@@ -82,9 +84,11 @@ class Stage:
         count: int = 2,
         slots: int = SLOTS,
         speed: Speed = SPEED,
+        seed: int = 1,
     ) -> list[Run]:
         pipe = Pipe(self.url, patience_s=30)
-        simulation = Simulation(Verbs(pipe, "simulation", policy), policy, replicas(count, slots), speed, sources)
+        verbs = Verbs(pipe, "simulation", policy)
+        simulation = Simulation(verbs, policy, replicas(count, slots), speed, sources, seed=seed)
         began = self._cpu_s()
         runs = await simulation.play()
         self.cpu_us_a_run = (self._cpu_s() - began) * 1e6 / len(runs)
@@ -100,9 +104,20 @@ class Stage:
 
 
 async def overload(stage: Stage) -> dict[str, Figure]:
-    once = await stage.play(people(CAPACITY, 0.0, DROP_S))
+    """The worst of what the seeds give."""
+    found = [await overload_once(stage, seed) for seed in SEEDS]
+    return {name: worst([figures[name] for figures in found]) for name in found[0]}
+
+
+def worst(figures: Sequence[Figure]) -> Figure:
+    choose = min if figures[0].at_least else max
+    return choose(figures, key=lambda figure: figure.value)
+
+
+async def overload_once(stage: Stage, seed: int) -> dict[str, Figure]:
+    once = await stage.play(people(CAPACITY, 0.0, DROP_S), seed=seed)
     load = people(10 * CAPACITY, 0.0, DROP_S) + people(0.5 * CAPACITY, DROP_S, END_S)
-    runs = await stage.play(load)
+    runs = await stage.play(load, seed=seed)
     inside = list(served(runs, WARM_S, DROP_S))
     refused = [run for run in runs if run.refused and run.asked < DROP_S]
     weights = {tier: DEFAULT.tiers[tier] / sum(DEFAULT.tiers.values()) for tier in Tier}
