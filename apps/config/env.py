@@ -50,9 +50,14 @@ class Env(BaseSettings):
     s3_secret_key: str = Field("", validation_alias=_var("S3_SECRET_KEY"))
     s3_region: str = Field("us-east-1", validation_alias=_var("S3_REGION"))
     file_lease_s: float = Field(30.0, ge=1, le=300, validation_alias=_var("PARLEY_FILE_LEASE_S"))
+    files_mib_per_user: int = Field(10_240, ge=1, validation_alias=_var("PARLEY_FILES_MIB_PER_USER"))
     clamd_socket: str = Field("/run/clamav/clamd.ctl", validation_alias=_var("CLAMD_SOCKET"))
     allowed_hosts: str = Field("", validation_alias=_var("PARLEY_ALLOWED_HOSTS"))
     log_format: Literal["console", "json"] = Field("console", validation_alias=_var("PARLEY_LOG_FORMAT"))
+    metrics_token: str = Field("", validation_alias=_var("PARLEY_METRICS_TOKEN"))
+    # The runner's own exporter, on loopback unless told otherwise; 0 for none.
+    runner_metrics_port: int = Field(0, ge=0, le=65_535, validation_alias=_var("PARLEY_RUNNER_METRICS_PORT"))
+    runner_metrics_host: str = Field("127.0.0.1", validation_alias=_var("PARLEY_RUNNER_METRICS_HOST"))
     web_threads: int = Field(12, ge=2, le=200, validation_alias=_var("PARLEY_WEB_THREADS"))
 
     @cached_property

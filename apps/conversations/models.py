@@ -150,7 +150,10 @@ class Run(models.Model):
     prompt_tokens = models.PositiveIntegerField(default=0)
     cached_tokens = models.PositiveIntegerField(default=0)
     completion_tokens = models.PositiveIntegerField(default=0)
+    # From the claim: until a replica had a place, and until its first token.
+    waited_ms = models.PositiveIntegerField(null=True)
     ttft_ms = models.PositiveIntegerField(null=True)
+    decision = models.JSONField(null=True)  # which model and replica, and why: {"model", "reasons": [...], ...}
     reconstructed = models.JSONField(default=list)
     error = models.JSONField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -161,6 +161,18 @@ def run_view(run: Run) -> View:
     }
 
 
+def run_detail_view(run: Run) -> View:
+    """A run with how it came about: times, decision, failovers and transitions."""
+    return run_view(run) | {
+        "waited_ms": run.waited_ms,
+        "decision": run.decision,
+        "reconstructed": run.reconstructed,
+        "transitions": run.transitions,
+        "lane": run.lane,
+        "tier": run.tier,
+    }
+
+
 def answer_view(run: Run) -> View:
     """The assistant message of a run as it stands."""
     row = Message.objects.get(conversation_id=run.conversation_id, id=run.answer_id)

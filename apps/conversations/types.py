@@ -77,6 +77,7 @@ class Turn:
     role: Literal["user", "assistant"]
     text: str
     file_ids: tuple[UUID, ...] = ()
+    replica: str = ""  # which wrote it, so has it in its prefix cache perhaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ class ClaimedRun:
     question_id: UUID | None
     answer_id: UUID
     attempt: int
+    requested: str
     model: str
     tier: str
     lane: str
@@ -124,7 +126,9 @@ class RunResult:
     completion_tokens: int = 0
     model: str = ""
     replica: str = ""
+    waited_ms: int | None = None
     ttft_ms: int | None = None
+    decision: Mapping[str, Any] | None = None
     citations: tuple[dict[str, Any], ...] = ()
     error: Mapping[str, Any] | None = None
     reconstructed: tuple[Mapping[str, Any], ...] = ()

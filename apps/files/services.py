@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from apps.accounts.types import Actor
@@ -70,7 +71,7 @@ class UploadInfo:
 def create_upload(actor: Actor, *, name: str, size: int) -> tuple[FileInfo, UploadInfo]:
     """Begin an upload. The type is taken from the name; what the bytes are is found out after they arrived.
 
-    Raises UnsupportedFile, TooLarge, Invalid (name, empty), Conflict (too many files).
+    Raises UnsupportedFile, TooLarge, Invalid (name, empty), Conflict (too many files or bytes).
     """
     clean, kind, content_type = _checked_name(name)
     _check_size(size)
@@ -85,11 +86,11 @@ def create_upload(actor: Actor, *, name: str, size: int) -> tuple[FileInfo, Uplo
         upload_expires_at=timezone.now() + UPLOAD_LIFE,
     )
     file.object_key = f"{removal.prefix(file)}/original"
-    _check_room(actor)
+    _check_room(actor, size)
     file.upload_ref = storage().create_upload(file.object_key, content_type=content_type)
     with transaction.atomic():
         _lock_owner(actor)
-        _check_room(actor)
+        _check_room(actor, size)
         file.save(force_insert=True)
         UploadPart.objects.bulk_create(_plan(file))
         note(file)
@@ -223,12 +224,24 @@ def _lock_owner(actor: Actor) -> None:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"files:count:{actor.user_id}"])
 
 
-def _check_room(actor: Actor) -> None:
-    files = visible_files(actor)
-    if files.count() >= settings.FILES_PER_OWNER:
+def _check_room(actor: Actor, size: int) -> None:
+    """Room for one more file of `size` bytes: announced bytes count before they have arrived."""
+    totals = visible_files(actor).aggregate(
+        count=Count("id"), bytes=Sum("size", default=0), unfinished=Count("id", filter=Q(state=FileState.UPLOADING))
+    )
+    if totals["count"] >= settings.FILES_PER_OWNER:
         raise Conflict(f"You have {settings.FILES_PER_OWNER:,} files, which is the limit. Delete some first.")
-    if files.filter(state=FileState.UPLOADING).count() >= UNFINISHED_PER_OWNER:
+    if totals["bytes"] + size > settings.FILE_BYTES_PER_OWNER:
+        raise Conflict(
+            f"This file has {_mib(size)} MiB; your files take {_mib(totals['bytes'])} of "
+            f"{settings.FILE_BYTES_PER_OWNER >> 20:,} MiB. Delete some first."
+        )
+    if totals["unfinished"] >= UNFINISHED_PER_OWNER:
         raise Conflict("Too many uploads are unfinished. Finish or delete some first.")
+
+
+def _mib(size: int) -> str:
+    return f"{ceil(size / (1 << 20)):,}"
 
 
 # Retry and deletion

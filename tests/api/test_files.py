@@ -248,6 +248,17 @@ def test_the_number_of_files_is_limited_also_against_many_at_once(caller: Caller
     assert code(caller.post("", {"name": "a.txt", "size": 1}), 409) == "conflict"
 
 
+def test_bytes_are_limited_from_the_announcement_on_and_freed_by_deleting(caller: Caller, settings: Any) -> None:
+    settings.FILE_BYTES_PER_OWNER = 3 * MIB
+    first = caller.start("a.txt", 2 * MIB)
+    refused = caller.post("", {"name": "b.txt", "size": MIB + 1})
+    assert code(refused, 409) == "conflict"
+    assert refused.json()["detail"] == ("This file has 2 MiB; your files take 2 of 3 MiB. Delete some first.")
+    caller.start("c.txt", MIB)
+    assert caller.delete(f"/{first['file']['id']}").status_code == 204
+    caller.start("d.txt", 2 * MIB)
+
+
 def test_unfinished_uploads_are_limited(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "UNFINISHED_PER_OWNER", 2)
     for _ in range(2):

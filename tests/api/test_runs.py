@@ -9,7 +9,7 @@ import pytest
 
 from apps.accounts.models import UsageEntry
 from apps.conversations.models import Run
-from apps.conversations.services import runs
+from apps.conversations.services import finishing, runs
 from apps.conversations.types import RunResult, RunState
 from apps.core.ids import new_id
 from apps.core.valkey import valkey
@@ -53,7 +53,7 @@ def test_every_transition_is_recorded_with_its_time_and_cause(me: Person, waitin
     assert claim(waiting.run_id, runner=dead) == 1
     assert claim(waiting.run_id, runner=alive) == 2
     result = RunResult(RunState.COMPLETED, "Blue.", "stop", model="fake", replica="fake-1")
-    assert runs.finish_run(waiting.run_id, 2, result, by=str(alive)) is not None
+    assert finishing.finish_run(waiting.run_id, 2, result, by=str(alive)) is not None
     steps = Run.objects.get(id=waiting.run_id).transitions
     assert [(step["state"], step["attempt"], step["by"]) for step in steps] == [
         ("queued", 0, "web"), ("running", 1, str(dead)), ("running", 2, str(alive)), ("completed", 2, str(alive)),
@@ -75,8 +75,8 @@ def test_usage_is_entered_once_and_only_at_the_end(me: Person, waiting: Exchange
     runs.checkpoint_runs([runs.Progress(waiting.run_id, attempt, 3, "So far", (), (), 2)])
     assert not UsageEntry.objects.exists()
     result = RunResult(RunState.COMPLETED, "Blue.", "stop", prompt_tokens=10, cached_tokens=8, completion_tokens=2)
-    assert runs.finish_run(waiting.run_id, attempt, result, by="test") is not None
-    assert runs.finish_run(waiting.run_id, attempt, result, by="test") is None, "it has ended"
+    assert finishing.finish_run(waiting.run_id, attempt, result, by="test") is not None
+    assert finishing.finish_run(waiting.run_id, attempt, result, by="test") is None, "it has ended"
     entry = UsageEntry.objects.get()
     assert (entry.subject_id, entry.user_id, entry.prompt_tokens, entry.cached_tokens, entry.completion_tokens) == (
         waiting.run_id, me.actor.user_id, 10, 8, 2,

@@ -10,7 +10,7 @@ import pytest
 from apps.accounts.models import UsageEntry
 from apps.accounts.types import Actor
 from apps.conversations.models import Message, Run, Runner
-from apps.conversations.services import runs
+from apps.conversations.services import finishing, runs
 from apps.conversations.types import RunResult, RunState
 from tests.concurrency.together import together
 from tests.factories.accounts import make_actor
@@ -77,12 +77,12 @@ def test_an_old_attempt_changes_nothing(waiting: Exchange) -> None:
 
     assert runs.checkpoint_runs([progress(waiting.run_id, 1, "Old")]) == frozenset()
     assert not runs.save_context(waiting.run_id, 1, context={"messages": []}, model="old", replica="old")
-    assert runs.finish_run(waiting.run_id, 1, result("Old"), by="old") is None
+    assert finishing.finish_run(waiting.run_id, 1, result("Old"), by="old") is None
 
     run = Run.objects.get()
     assert (run.state, run.partial_text, run.attempt, run.context) == ("running", "New", 2, None)
     assert not UsageEntry.objects.exists()
-    assert runs.finish_run(waiting.run_id, 2, result("New."), by="new") is not None
+    assert finishing.finish_run(waiting.run_id, 2, result("New."), by="new") is not None
     assert runs.checkpoint_runs([progress(waiting.run_id, 2, "Late")]) == frozenset()
     run.refresh_from_db()
     assert (run.state, run.partial_text) == ("completed", "")
@@ -93,7 +93,7 @@ def test_an_old_attempt_changes_nothing(waiting: Exchange) -> None:
 def test_a_run_ends_once_whoever_ends_it(me: Actor, waiting: Exchange) -> None:
     runs.claim_runs(live_runner(), [waiting.run_id])
     ends = [
-        partial(runs.finish_run, waiting.run_id, 1, result(str(n), state), by=str(n))
+        partial(finishing.finish_run, waiting.run_id, 1, result(str(n), state), by=str(n))
         for n, state in enumerate([RunState.COMPLETED, RunState.CANCELLED, RunState.FAILED] * 2)
     ]
     events = [event for event in together(ends) if event is not None]

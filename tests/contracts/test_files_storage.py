@@ -16,9 +16,10 @@ import pytest
 from apps.core.errors import NotFound
 from apps.core.ids import new_id
 from apps.files.api.objects import application
-from apps.files.storage import BadParts, Download, Part, Storage, StorageUnavailable, UploadGone, storage
+from apps.files.storage import BadParts, Download, Part, Storage, StorageUnavailable, UploadGone, filesystem, storage
 from apps.files.storage.filesystem import FilesystemStorage
 from apps.files.storage.s3 import S3Storage
+from apps.files.storage.signing import PutGrant
 from tests.factories.web import serving
 
 ORIGIN = "https://parley.example.org"
@@ -309,3 +310,25 @@ def test_the_disk_store_stops_a_chunked_body_at_its_limit(settings: Any, tmp_pat
         assert answer.json()["code"] == "too_large"
         assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     storage.cache_clear()
+
+
+def test_the_disk_store_says_gone_when_parts_go_while_they_are_joined(
+    tmp_path: Path, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when another call completes the same upload at that moment."""
+    store = FilesystemStorage(tmp_path)
+    ref = store.create_upload(key, content_type="text/plain")
+    writer = store.open_part(PutGrant(key, ref, 1, 4, time.time() + 60))
+    writer.write(b"text")
+    writer.commit()
+    (part,) = store.list_parts(key, ref)
+
+    def append(target: int, source: Path, size: int) -> None:
+        store.abort(key, ref)
+        joined(target, source, size)
+
+    joined = filesystem._append
+    monkeypatch.setattr(filesystem, "_append", append)
+    with pytest.raises(UploadGone):
+        store.complete(key, ref, [part])
+    assert store.size(key) is None

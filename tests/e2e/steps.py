@@ -40,7 +40,8 @@ def ask(tab: Page, text: str) -> Locator:
 def until_newest_file(tab: Page, condition: str) -> None:
     """Wait for `condition`, in JavaScript, on the `file` that was uploaded last."""
     for _ in range(READ_MS // 500):
-        if tab.evaluate(f"fetch('/api/files').then(r => r.json()).then(({{results: [file]}}) => {condition})"):
+        newest = "fetch('/api/files').then(r => r.json()).then(({results: [file]}) => Boolean(file)"
+        if tab.evaluate(f"{newest} && {condition})"):
             return
         tab.wait_for_timeout(500)
     pytest.fail(f"the file did not come to {condition}")

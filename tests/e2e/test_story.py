@@ -45,6 +45,14 @@ def test_an_answer_streams_from_the_real_model(page: Page) -> None:
     answer = ask(page, "Say in one or two sentences what a lighthouse is for.")
     text = finished(answer)
     assert len(text) > 20
+    answer.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("menuitem", name="About this answer").click()
+    details = page.get_by_role("dialog", name="About this answer")
+    expect(details.get_by_role("list", name="Why")).to_contain_text("SmolLM2 135M")
+    expect(details).to_contain_text("Tokens a second")
+    shot(page, "details")
+    page.keyboard.press("Escape")
+    expect(details).to_have_count(0)
     expect(page).to_have_url(re.compile(r"/c/[0-9a-f-]{36}"))
     shot(page, "answer")
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from apps.accounts.types import Actor
-from apps.conversations.services import conversations, posting, runs
+from apps.conversations.services import conversations, finishing, posting, runs
 from apps.conversations.services.admission import forget_models
 from apps.conversations.types import RunResult, RunState
 from inference.protocol import ReplicaState
@@ -76,7 +76,7 @@ def finish(run_id: UUID, text: str = "Rayleigh scattering.", *, state: RunState 
     reason = {RunState.COMPLETED: "stop", RunState.INCOMPLETE: "length", RunState.CANCELLED: "cancelled"}.get(state)
     attempt = claim(run_id)
     result = RunResult(state, text, reason, prompt_tokens=9, completion_tokens=4, model="fake", replica="fake-1", seq=3)
-    assert runs.finish_run(run_id, attempt, result, by="test") is not None
+    assert finishing.finish_run(run_id, attempt, result, by="test") is not None
 
 
 def make_exchange(

@@ -25,7 +25,7 @@ from apps.conversations.models import Run  # noqa: E402
 from apps.conversations.runner.execution import Execution  # noqa: E402
 from apps.conversations.runner.flusher import Flusher  # noqa: E402
 from apps.conversations.runner.process import RunnerProcess  # noqa: E402
-from apps.conversations.services import runs  # noqa: E402
+from apps.conversations.services import finishing, runs  # noqa: E402
 from apps.conversations.types import ClaimedRun, RunResult  # noqa: E402
 from apps.core.db import in_db  # noqa: E402
 from apps.core.pipe import Script  # noqa: E402
@@ -63,7 +63,7 @@ class UnfencedExecution(Execution):
     async def _finish(self, result: RunResult) -> dict[str, Any] | None:
         id = self.claimed.id
         numbered = replace(result, seq=self.writer.next_seq())
-        event = await in_db(runs.finish_run, id, (await in_db(_attempts, [id]))[id], numbered, by=self.runner)
+        event = await in_db(finishing.finish_run, id, (await in_db(_attempts, [id]))[id], numbered, by=self.runner)
         if event is None:
             ended = await in_db(runs.finished_events, [id])
             return ended[id][1]

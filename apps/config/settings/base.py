@@ -16,6 +16,8 @@ _env = env()
 VERSION = "0.1.0"
 SECRET_KEY = _env.secret("secret_key")
 WEB_THREADS = _env.web_threads
+METRICS_TOKEN = _env.metrics_token
+RUNNER_METRICS = (_env.runner_metrics_host, _env.runner_metrics_port)
 CACHE_SALT_SECRET = _env.secret("cache_salt_secret")
 DEBUG = False
 ALLOWED_HOSTS = _env.hosts
@@ -293,6 +295,7 @@ FILE_PART_BYTES = 8 << 20
 FILE_LEASE_S = _env.file_lease_s
 FILES_PER_MESSAGE = 20
 FILES_PER_OWNER = 1_000
+FILE_BYTES_PER_OWNER = _env.files_mib_per_user << 20
 
 MESSAGE_MAX_CHARS = 200_000
 RUN_LEASE_S = 1.5

@@ -125,6 +125,42 @@ class RunSerializer(serializers.Serializer[Any]):
     finished_at = serializers.DateTimeField(allow_null=True)
 
 
+class ReasonSerializer(serializers.Serializer[Any]):
+    step = serializers.CharField(help_text="user, policy, rule, complexity, affinity, load, failover or escalation")
+    text = serializers.CharField()
+    facts = serializers.DictField()
+
+
+class DecisionSerializer(serializers.Serializer[Any]):
+    model = serializers.CharField()
+    replica = serializers.CharField()
+    reasons = ReasonSerializer(many=True)
+
+
+class FailoverSerializer(serializers.Serializer[Any]):
+    at = serializers.IntegerField(help_text="Characters of the answer that were there.")
+    attempt = serializers.IntegerField()
+    replica = serializers.CharField(help_text="The replica that went on.")
+
+
+class TransitionSerializer(serializers.Serializer[Any]):
+    state = serializers.ChoiceField(STATES)
+    at = serializers.DateTimeField()
+    attempt = serializers.IntegerField()
+    by = serializers.CharField()
+
+
+class RunDetailSerializer(RunSerializer):
+    waited_ms = serializers.IntegerField(
+        allow_null=True, help_text="Until a replica had a place, from the claim, in ms."
+    )
+    decision = DecisionSerializer(allow_null=True)
+    reconstructed = FailoverSerializer(many=True)
+    transitions = TransitionSerializer(many=True)
+    lane = serializers.CharField()
+    tier = serializers.CharField()
+
+
 class PostedSerializer(serializers.Serializer[Any]):
     question = MessageSerializer()
     answer = MessageSerializer()

@@ -176,16 +176,16 @@ class RegenerateView(APIView):
 
 
 class RunView(APIView):
-    @extend_schema(summary="Read a run", responses=shapes.RunSerializer)
+    @extend_schema(summary="Read a run and how it came about", responses=shapes.RunDetailSerializer)
     def get(self, request: Request, run_id: UUID) -> Response:
         run = access_run(actor_of(request), run_id)
-        return Response(selectors.run_view(run) | place_in_line(run))
+        return Response(selectors.run_detail_view(run) | place_in_line(run))
 
 
 class CancelRunView(APIView):
     @extend_schema(
         summary="Stop a run", description="Keeps what was written. Idempotent.", request=None,
-        responses=shapes.RunSerializer,
+        responses=shapes.RunDetailSerializer,
     )  # fmt: skip
     def post(self, request: Request, run_id: UUID) -> Response:
         return Response(runs.cancel_run(actor_of(request), run_id))

@@ -24,11 +24,14 @@ from django.db import InterfaceError, OperationalError
 
 from apps.accounts.types import Actor
 from apps.conversations.eventlog import AsyncLog, frame_data, unpack_ids
+from apps.conversations.metrics import record_end
 from apps.conversations.runner.context import Context, build_context, passages_event, search_notices
+from apps.conversations.runner.decision import decision_view
+from apps.conversations.runner.explaining import explain
 from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.writer import TAKEOVER_JUMP, FencedOut, RunWriter
-from apps.conversations.services import runs
+from apps.conversations.services import finishing, runs
 from apps.conversations.services.admission import measure_run
 from apps.conversations.types import ClaimedRun, RunResult, RunState, Turn
 from apps.core.db import in_db
@@ -38,12 +41,10 @@ from inference.continuation import NotContinuable, Verdict, Written, choices_of,
 from inference.protocol import (
     EngineFailed,
     EngineOverloaded,
-    EngineRejected,
     EngineUnavailable,
     GenerationRequest,
     ModelInfo,
     NoReplica,
-    Overloaded,
     Resume,
 )
 
@@ -63,25 +64,6 @@ def cache_salt(organization_id: object) -> str:
 def backoff(first: float, attempt: int) -> float:
     """Exponential with jitter, five seconds at the most."""
     return min(5.0, first * 2.0**attempt) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries
-
-
-def explain(error: Exception) -> tuple[str, str, float | None]:
-    """Code, sentence and wait in seconds for a person, of whatever ended a run."""
-    match error:
-        case TimeoutError():
-            return "deadline", f"The answer took longer than {settings.RUN_DEADLINE_S} s and was stopped.", None
-        case NoReplica():
-            return "no_replica", "No replica of this model is running. Try again later.", error.eta_s or 15
-        case Overloaded() | EngineOverloaded():
-            return "overloaded", f"The model is too busy: {error.reason}.", error.retry_after_s or 5
-        case EngineRejected():
-            return "rejected", f"The model refused the request: {error.message[:300]}", None
-        case NotContinuable():
-            return "replica_failed", str(error), 2
-        case EngineFailed() | EngineUnavailable():
-            return "replica_failed", "The model stopped answering. What it wrote is kept; try again.", 2
-        case _:
-            return "internal", "Something went wrong on our side. Try again.", None
 
 
 async def until_db(operation: Callable[[], Awaitable[T]]) -> T:
@@ -113,6 +95,8 @@ class Execution:
         self.turns: tuple[Turn, ...] = ()
         self.found: SearchResult | None = None
         self.saved: asyncio.Task[bool] | None = None
+        self.waited_ms: int | None = None
+        self.decision: dict[str, Any] | None = None
         self.avoid: list[str] = []
         # Tools that the present pass has started: who starts one counts it here first.
         self.dispatched = 0
@@ -283,11 +267,12 @@ class Execution:
             )
 
     async def _stream(self, context: Context) -> RunResult:
+        preferred = self.replica or self._warm_replica()
         request_tokens = context.max_tokens + sum(len(m.content) // 3 for m in context.messages)
         async with self.pool.reserve(
             self.claimed.model,
             tokens=request_tokens,
-            prefer=self.replica or None,
+            prefer=preferred or None,
             avoid=self.avoid,
             on_wait=self._emit_waiting,
         ) as lease:
@@ -295,6 +280,7 @@ class Execution:
                 self.replica = lease.replica.id
                 self._reconstructed()
             self.replica = lease.replica.id
+            self._placed(lease, preferred)
             self._emit_running(lease)
             stream = lease.engine.generate(self._request(context, lease.model))
             try:
@@ -303,6 +289,18 @@ class Execution:
                 await stream.aclose()
         state = RunState.INCOMPLETE if reason == "length" else RunState.COMPLETED
         return self._result(state, reason)
+
+    def _warm_replica(self) -> str:
+        """The replica of the conversation's last answer, which has its beginning in its prefix cache."""
+        return next((turn.replica for turn in reversed(self.turns) if turn.replica), "")
+
+    def _placed(self, lease: Lease, preferred: str) -> None:
+        """Keep why this model and this replica; after a failover the first wait stands, and the newest replica."""
+        if self.waited_ms is None:
+            self.waited_ms = round((time.monotonic() - self.started) * 1000)
+        self.decision = decision_view(
+            self.claimed.requested, lease, self.pool.replicas(), preferred=preferred, failed=self.avoid
+        )
 
     def _emit_running(self, lease: Lease) -> None:
         self.writer.emit(
@@ -352,7 +350,9 @@ class Execution:
             completion_tokens=usage.completion_tokens if usage and not writer.ids_known else writer.tokens,
             model=self.model.id if self.model else "",
             replica=self.replica,
+            waited_ms=self.waited_ms,
             ttft_ms=None if first is None else round((first - self.started) * 1000),
+            decision=self.decision,
             citations=cite(writer.text, self.found.hits) if self.found and self.found.hits else (),
             error=error,
             reconstructed=tuple(self.reconstructed),
@@ -378,6 +378,7 @@ class Execution:
         if event is None:
             # A checkpoint that comes after the end finds no running run and fences us too; what counts is this.
             raise FencedOut
+        record_end(self.claimed, result, time.monotonic() - self.started)
         self.writer.emit(event, final=True)
         for _ in range(FINAL_FLUSHES):
             await self.flusher.flushed(self.writer)
@@ -391,6 +392,6 @@ class Execution:
 
         async def finish() -> dict[str, Any] | None:
             numbered = replace(result, seq=self.writer.next_seq())
-            return await in_db(runs.finish_run, run.id, run.attempt, numbered, by=self.runner)
+            return await in_db(finishing.finish_run, run.id, run.attempt, numbered, by=self.runner)
 
         return await until_db(finish)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -14,8 +14,10 @@ import redis
 import structlog
 from django.conf import settings
 from django.db import InterfaceError, OperationalError
+from prometheus_client import start_http_server
 
 from apps.conversations.eventlog import AsyncLog, lane_key
+from apps.conversations.metrics import EXECUTING
 from apps.conversations.runner.execution import Execution
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.titles import make_title
@@ -35,6 +37,23 @@ FORGET_S = 600.0
 OFFERS_S = 1.0
 AWAY = (redis.RedisError, OSError, OperationalError, InterfaceError)
 """A service that is away: every loop survives it and tries again."""
+
+
+@contextlib.contextmanager
+def _exporting(executing: Callable[[], int]) -> Iterator[None]:
+    """Serve this process's series to Prometheus, where a port is set."""
+    EXECUTING.set_function(executing)
+    host, port = settings.RUNNER_METRICS
+    if not port:
+        yield
+        return
+    server, thread = start_http_server(port, host)
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 class RunnerProcess:
@@ -61,6 +80,10 @@ class RunnerProcess:
         loop = asyncio.get_running_loop()
         for name in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(name, self.stopping.set)
+        with _exporting(lambda: len(self.executions)):
+            await self._run()
+
+    async def _run(self) -> None:
         await self.pool.start()
         self.id = await self._register()
         self._renewed_at = time.monotonic()

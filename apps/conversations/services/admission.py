@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 
 from apps.accounts.types import Actor
+from apps.conversations.metrics import REJECTIONS
 from apps.conversations.models import Run
 from apps.conversations.types import RunState
 from apps.core.errors import ModelNotFound, NoReplica, Overloaded, RateLimited
@@ -120,6 +121,7 @@ def choose_model(requested: str) -> ModelInfo:
     """The model a run would use. Raises ModelNotFound or NoReplica."""
     model = resolve_model(requested)
     if model.state is ModelState.UNAVAILABLE:
+        REJECTIONS.labels(model.id, "no_replica").inc()
         raise NoReplica(
             f"{model.name} is not running. An operator can see why in the console; you can choose another model.",
             retry_after_s=_WAIT_FOR_MODEL_S,
@@ -141,11 +143,13 @@ def check_room(room: Room, *, waiting: int, own: int) -> None:
     Raises Overloaded or RateLimited.
     """
     if own >= settings.RUNS_PER_USER:
+        REJECTIONS.labels(room.model.id, "user_limit").inc()
         raise RateLimited(
             f"You have {own} answers in progress, which is the limit. Wait for one to end or stop one.",
             retry_after_s=_mean_run_s(),
         )
     if waiting >= room.places:
+        REJECTIONS.labels(room.model.id, "queue_full").inc()
         wait = max(1.0, (waiting - room.slots + 1) * _mean_run_s() / room.slots / 2)
         raise Overloaded(
             f"All {room.slots} places of {room.model.name} are taken and {waiting - room.slots} requests wait. "

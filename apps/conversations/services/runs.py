@@ -17,15 +17,14 @@ import orjson
 import redis
 from django.db import connection, transaction
 from django.utils import timezone
-from psycopg.types.json import Jsonb
 
-from apps.accounts.public import USAGE_OF_RUN
 from apps.accounts.types import Actor
 from apps.conversations.access import access_run
 from apps.conversations.eventlog import Append, append_now, encode_frame
 from apps.conversations.models import Conversation, Run, Runner
-from apps.conversations.selectors import View, answer_view, run_view
-from apps.conversations.services.conversations import announce, branch_path
+from apps.conversations.selectors import View, run_detail_view
+from apps.conversations.services.conversations import announce
+from apps.conversations.services.finishing import done_event, finish_run
 from apps.conversations.services.handoff import hint_cancel
 from apps.conversations.types import (
     ACTIVE,
@@ -40,7 +39,6 @@ from apps.conversations.types import (
 )
 from apps.core.db import prepared
 from apps.core.ids import new_id
-from apps.core.notify import notify_user
 from apps.core.valkey import valkey
 
 MAX_ATTEMPTS = 8
@@ -60,9 +58,9 @@ _FIND = f"""
     ORDER BY created_at LIMIT %(limit)s
 """  # noqa: S608 - constants
 _CLAIMED = (
-    "id", "organization_id", "user_id", "conversation_id", "question_id", "answer_id", "attempt", "model", "tier",
-    "lane", "priority", "params", "prompt", "partial_text", "token_ids", "prompt_token_ids", "completion_tokens",
-    "seq", "replica", "cancel_requested_at",
+    "id", "organization_id", "user_id", "conversation_id", "question_id", "answer_id", "attempt", "model_requested",
+    "model", "tier", "lane", "priority", "params", "prompt", "partial_text", "token_ids", "prompt_token_ids",
+    "completion_tokens", "seq", "replica", "cancel_requested_at",
 )  # fmt: skip
 _CLAIM = f"""
     UPDATE conversations_run SET
@@ -75,42 +73,19 @@ _CLAIM = f"""
 """  # noqa: S608 - constants
 
 
-_MESSAGE_COLUMNS = (
-    "id", "conversation_id", "parent_id", "seq", "role", "text", "status", "run_id", "model", "created_at",
-    "finished_at",
-)  # fmt: skip
-_RUN_COLUMNS = (
-    "id", "user_id", "conversation_id", "question_id", "answer_id", "state", "model_requested", "model", "replica",
-    "attempt", "ttft_ms", "prompt_tokens", "cached_tokens", "completion_tokens", "created_at", "started_at",
-    "finished_at",
-)  # fmt: skip
-_FINISH = f"""
-    WITH run AS (
-        UPDATE conversations_run SET
-            state = %(state)s::text, finished_at = now(), finish_reason = %(reason)s, seq = %(seq)s, error = %(error)s,
-            partial_text = '', token_ids = '{{}}', prompt_token_ids = '{{}}', reconstructed = %(reconstructed)s,
-            model = COALESCE(NULLIF(%(model)s::text, ''), model),
-            replica = COALESCE(NULLIF(%(replica)s::text, ''), replica),
-            prompt_tokens = %(prompt_tokens)s, cached_tokens = %(cached_tokens)s,
-            completion_tokens = %(completion_tokens)s, ttft_ms = %(ttft_ms)s,
-            transitions = transitions || jsonb_build_object(
-                'state', %(state)s::text, 'at', now(), 'attempt', %(attempt)s::int, 'by', %(by)s::text)
-        WHERE id = %(id)s AND attempt = %(attempt)s::int AND state IN ('queued', 'running', 'waiting_approval')
-        RETURNING *
-    ), message AS (
-        UPDATE conversations_message m SET
-            text = %(text)s, status = %(state)s::text, model = run.model, citations = %(citations)s,
-            notices = %(notices)s, error = %(error)s, finished_at = now()
-        FROM run WHERE m.conversation_id = run.conversation_id AND m.id = run.answer_id
-        RETURNING m.*
-    ), entry AS (
-        {USAGE_OF_RUN}
+_TURNS = """
+    WITH RECURSIVE branch AS (
+        SELECT id, parent_id, role, text, file_ids, run_id, 1 AS depth
+        FROM conversations_message WHERE conversation_id = %(c)s AND id = %(leaf)s
+        UNION ALL
+        SELECT m.id, m.parent_id, m.role, m.text, m.file_ids, m.run_id, b.depth + 1
+        FROM branch b JOIN conversations_message m ON m.conversation_id = %(c)s AND m.id = b.parent_id
+        WHERE b.depth < %(limit)s
     )
-    SELECT {", ".join([f"run.{name}" for name in _RUN_COLUMNS] + [f"message.{name}" for name in _MESSAGE_COLUMNS])}
-    FROM run, message
-"""  # noqa: S608 - constants
-
-
+    SELECT b.role, b.text, b.file_ids, r.replica
+    FROM branch b LEFT JOIN conversations_run r ON r.id = b.run_id AND b.role = 'assistant'
+    ORDER BY b.depth DESC
+"""
 _CHECKPOINT = """
     UPDATE conversations_run r SET
         partial_text = v.text, token_ids = v.ids::int[], prompt_token_ids = v.prompt_ids::int[],
@@ -205,7 +180,8 @@ def claim_runs(runner_id: UUID, run_ids: Sequence[UUID]) -> tuple[ClaimedRun, ..
 def _claimed(row: dict[str, Any]) -> ClaimedRun:
     params, prompt = orjson.loads(row["params"]), orjson.loads(row["prompt"] or "null")
     return ClaimedRun(
-        **{name: row[name] for name in _CLAIMED[:11]},
+        **{name: row[name] for name in _CLAIMED[:7] + _CLAIMED[8:12]},
+        requested=row["model_requested"],
         params=RunParams(**{**params, "stop": tuple(params.get("stop", ()))}),
         prompt=tuple(ChatMessage(**message) for message in prompt or ()),
         checkpoint=Checkpoint(
@@ -221,9 +197,9 @@ def _claimed(row: dict[str, Any]) -> ClaimedRun:
 
 
 def load_turns(conversation_id: UUID, question_id: UUID) -> tuple[Turn, ...]:
-    """The branch that ends with a question, oldest first."""
-    path = branch_path(conversation_id, question_id, limit=MAX_TURNS)
-    return tuple(Turn("user" if m.role == "user" else "assistant", m.text, tuple(m.file_ids)) for m in path)
+    """The branch that ends with a question, oldest first; the newest of a longer one."""
+    rows = prepared(_TURNS, {"c": conversation_id, "leaf": question_id, "limit": MAX_TURNS})
+    return tuple(Turn(role, text, tuple(file_ids), replica or "") for role, text, file_ids, replica in rows)
 
 
 def save_context(run_id: UUID, attempt: int, *, context: View, model: str, replica: str) -> bool:
@@ -253,74 +229,6 @@ def _array(values: Sequence[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
-def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> View | None:
-    """Final message, usage entry and state in one statement; the `done` event, or None when fenced out."""
-    values: dict[str, Any] = {
-        "id": run_id,
-        "attempt": attempt,
-        "state": result.state.value,
-        "by": by,
-        "reason": result.finish_reason or "",
-        "seq": result.seq,
-        "error": None if result.error is None else Jsonb(result.error),
-        "reconstructed": Jsonb(list(result.reconstructed)),
-        "model": result.model,
-        "replica": result.replica,
-        "prompt_tokens": result.prompt_tokens,
-        "cached_tokens": result.cached_tokens,
-        "completion_tokens": result.completion_tokens,
-        "ttft_ms": result.ttft_ms,
-        "text": result.text,
-        "citations": Jsonb(list(result.citations)),
-        "notices": Jsonb(list(result.notices)),
-        "entry_id": new_id(),
-    }
-    rows = prepared(_FINISH, values)
-    if not rows:
-        return None
-    (row,) = rows
-    message = dict(zip(_MESSAGE_COLUMNS, row[len(_RUN_COLUMNS) :], strict=True))
-    # From the same statement: a read after it could fail, and the end would never be told.
-    run = Run(**dict(zip(_RUN_COLUMNS, row[: len(_RUN_COLUMNS)], strict=True)), error=result.error)
-    if run.question_id is not None:
-        notify_user(run.user_id, {"type": "run", "run": run_view(run)})
-    return {
-        "type": "done",
-        "state": result.state,
-        "finish_reason": result.finish_reason,
-        "usage": {
-            "prompt_tokens": result.prompt_tokens,
-            "cached_tokens": result.cached_tokens,
-            "completion_tokens": result.completion_tokens,
-        },
-        # JSON columns come back as text from a plain cursor, so these are told from what was written.
-        "message": {
-            **message,
-            "citations": list(result.citations),
-            "notices": list(result.notices),
-            "error": result.error,
-            "files": [],
-        },
-        "error": result.error,
-    }
-
-
-def done_event(run: Run) -> View:
-    """The last event of a finished run, from its rows."""
-    return {
-        "type": "done",
-        "state": run.state,
-        "finish_reason": run.finish_reason or None,
-        "usage": {
-            "prompt_tokens": run.prompt_tokens,
-            "cached_tokens": run.cached_tokens,
-            "completion_tokens": run.completion_tokens,
-        },
-        "message": answer_view(run),
-        "error": run.error,
-    }
-
-
 def cancel_run(actor: Actor, run_id: UUID) -> View:
     """Stop a run, keeping what it wrote. Idempotent; a finished run stays as it is."""
     run = access_run(actor, run_id)
@@ -329,12 +237,12 @@ def cancel_run(actor: Actor, run_id: UUID) -> View:
         event = finish_run(run.id, 0, cancelled, by="web")
         if event is not None:
             append_quietly(Append(run.id, 0, 1, encode_frame(1, event), final=True))
-            return run_view(access_run(actor, run_id))
+            return run_detail_view(access_run(actor, run_id))
     Run.objects.filter(id=run.id, state__in=ACTIVE, cancel_requested_at__isnull=True).update(
         cancel_requested_at=timezone.now()
     )
     hint_cancel(run.id)
-    return run_view(access_run(actor, run_id))
+    return run_detail_view(access_run(actor, run_id))
 
 
 def cancel_runs_of(user_id: UUID, run_ids: Sequence[UUID]) -> None:

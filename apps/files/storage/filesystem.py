@@ -98,17 +98,15 @@ class FilesystemStorage:
         return PartWriter(self._upload(grant.key, grant.ref), grant.number, grant.size)
 
     def list_parts(self, key: str, ref: str) -> tuple[Part, ...]:
-        try:
+        with _saying_gone():
             names = sorted(name for name in os.listdir(self._upload(key, ref)) if name.isdigit())
-        except FileNotFoundError as error:
-            raise UploadGone("This upload was completed, cancelled or has expired. Start again.") from error
-        return tuple(_read_part(self._upload(key, ref) / name) for name in names)
+            return tuple(_read_part(self._upload(key, ref) / name) for name in names)
 
     def complete(self, key: str, ref: str, parts: Sequence[Part]) -> int:
         if not parts or not set(parts) <= set(self.list_parts(key, ref)):
             raise BadParts("Some parts are missing or were replaced. Ask which parts were received and send the rest.")
         sources = [self._upload(key, ref) / f"{part.number:05d}" for part in parts]
-        with _replacing(self._path(key)) as target:
+        with _saying_gone(), _replacing(self._path(key)) as target:
             for source, part in zip(sources, parts, strict=True):
                 _append(target, source, part.size)
         self.abort(key, ref)
@@ -200,6 +198,15 @@ def _replacing(path: Path) -> Iterator[int]:
     finally:
         os.close(descriptor)
     _sync_directory(path.parent)
+
+
+@contextmanager
+def _saying_gone() -> Iterator[None]:
+    """Parts can go at any moment: another call may complete or abort the same upload."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise UploadGone("This upload was completed, cancelled or has expired. Start again.") from error
 
 
 def _append(target: int, source: Path, size: int) -> None:

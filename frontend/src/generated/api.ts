@@ -69,11 +69,23 @@ export interface components {
             /** @description `full` (the default) acts as you everywhere; `inference` only asks models through /v1. */
             scopes?: ("full" | "inference")[];
         };
+        Decision: {
+            model: string;
+            reasons: components["schemas"]["Reason"][];
+            replica: string;
+        };
         Error: {
             code: string;
             message: string;
             /** Format: double */
             retry_after_s: number | null;
+        };
+        Failover: {
+            /** @description Characters of the answer that were there. */
+            at: number;
+            attempt: number;
+            /** @description The replica that went on. */
+            replica: string;
         };
         File: {
             content_type: string;
@@ -397,6 +409,14 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
+        Reason: {
+            facts: {
+                [key: string]: unknown;
+            };
+            /** @description user, policy, rule, complexity, affinity, load, failover or escalation */
+            step: string;
+            text: string;
+        };
         ReceivedPart: {
             etag: string;
             number: number;
@@ -465,6 +485,54 @@ export interface components {
                 [key: string]: unknown;
             }[];
         };
+        RunDetail: {
+            /** Format: uuid */
+            answer_id: string;
+            attempt: number;
+            cached_tokens: number;
+            completion_tokens: number;
+            /** Format: uuid */
+            conversation_id: string;
+            /** Format: date-time */
+            created_at: string;
+            decision: components["schemas"]["Decision"] | null;
+            error: components["schemas"]["Error"] | null;
+            /** Format: double */
+            estimated_wait_s: number | null;
+            /** Format: date-time */
+            finished_at: string | null;
+            /** Format: uuid */
+            id: string;
+            lane: string;
+            model: string;
+            model_requested: string;
+            prompt_tokens: number;
+            /** Format: uuid */
+            question_id: string | null;
+            /** @description 1 is next. Only of a waiting run that is read by its id; null elsewhere. */
+            queue_position: number | null;
+            reconstructed: components["schemas"]["Failover"][];
+            replica: string;
+            /** Format: date-time */
+            started_at: string | null;
+            /**
+             * @description * `queued` - queued
+             *     * `running` - running
+             *     * `waiting_approval` - waiting_approval
+             *     * `completed` - completed
+             *     * `incomplete` - incomplete
+             *     * `cancelled` - cancelled
+             *     * `failed` - failed
+             * @enum {string}
+             */
+            state: "queued" | "running" | "waiting_approval" | "completed" | "incomplete" | "cancelled" | "failed";
+            tier: string;
+            transitions: components["schemas"]["Transition"][];
+            /** @description Time to first token, from the claim, in ms. */
+            ttft_ms: number | null;
+            /** @description Until a replica had a place, from the claim, in ms. */
+            waited_ms: number | null;
+        };
         SentPartRequest: {
             etag: string;
             number: number;
@@ -490,6 +558,23 @@ export interface components {
         StartedUpload: {
             file: components["schemas"]["File"];
             upload: components["schemas"]["Upload"];
+        };
+        Transition: {
+            /** Format: date-time */
+            at: string;
+            attempt: number;
+            by: string;
+            /**
+             * @description * `queued` - queued
+             *     * `running` - running
+             *     * `waiting_approval` - waiting_approval
+             *     * `completed` - completed
+             *     * `incomplete` - incomplete
+             *     * `cancelled` - cancelled
+             *     * `failed` - failed
+             * @enum {string}
+             */
+            state: "queued" | "running" | "waiting_approval" | "completed" | "incomplete" | "cancelled" | "failed";
         };
         UnreadyFile: {
             /** Format: uuid */

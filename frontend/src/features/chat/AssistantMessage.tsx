@@ -1,5 +1,5 @@
 /** One answer: running, finished or failed. Only this component renders again while its text grows. */
-import { memo, useCallback } from 'react'
+import { lazy, memo, Suspense, useCallback, useState } from 'react'
 import { CopyButton, Markdown } from '@/shared/markdown'
 import { Button, IconButton, Menu, Notice } from '@/shared/ui'
 import { IconBranch, IconError, IconInfo, IconMore, IconRetry } from '@/shared/ui/icons'
@@ -9,6 +9,8 @@ import styles from './Message.module.css'
 import { RunStatus } from './RunStatus'
 import { isFinal } from './thread'
 import { useLiveRun } from './useLiveRun'
+
+const RunDetails = lazy(() => import('@/features/runs'))
 
 export interface AssistantMessageProps {
   message: Message
@@ -161,6 +163,7 @@ function OtherVersions({ message, siblings, onSelect }: AssistantMessageProps) {
 }
 
 function Footer({ message, siblings, modelName, text, onRegenerate, onSelect, onBranch }: AssistantMessageProps & { text: string }) {
+  const [details, setDetails] = useState(false)
   return (
     <footer className={styles.actions}>
       <BranchSwitcher id={message.id} siblings={siblings} what="answer" onSelect={onSelect} />
@@ -175,9 +178,17 @@ function Footer({ message, siblings, modelName, text, onRegenerate, onSelect, on
             <IconMore />
           </IconButton>
         )}
-        items={[{ key: 'branch', label: 'Branch into a new conversation', icon: <IconBranch />, onSelect: () => onBranch(message) }]}
+        items={[
+          { key: 'branch', label: 'Branch into a new conversation', icon: <IconBranch />, onSelect: () => onBranch(message) },
+          ...(message.run_id ? [{ key: 'details', label: 'About this answer', icon: <IconInfo />, onSelect: () => setDetails(true) }] : []),
+        ]}
       />
       {modelName && <span className={styles.model}>{modelName}</span>}
+      {details && message.run_id && (
+        <Suspense fallback={null}>
+          <RunDetails runId={message.run_id} onClose={() => setDetails(false)} />
+        </Suspense>
+      )}
     </footer>
   )
 }

@@ -45,6 +45,8 @@ export type MessageFile = Schemas['AttachedFile']
 export type Message = Omit<Schemas['Message'], 'citations' | 'notices'> & { citations: Citation[]; notices: RunNotice[] }
 export type MessageStatus = Message['status']
 export type Run = Schemas['Run']
+export type RunDetail = Schemas['RunDetail']
+export type RunContext = Schemas['RunContext']
 export type RunState = Run['state']
 
 export interface Posted {

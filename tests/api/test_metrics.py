@@ -1,0 +1,137 @@
+"""What Prometheus reads: who may, and that the figures are those of the rows, the registry and the runs."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from django.test import Client
+from prometheus_client import REGISTRY
+
+from apps.conversations.metrics import record_end
+from apps.conversations.runner.process import RunnerProcess
+from apps.conversations.services.admission import admit
+from apps.conversations.types import Checkpoint, ClaimedRun, RunParams, RunResult, RunState
+from apps.core.errors import Overloaded
+from infra.local.ports import free_port
+from tests.factories.accounts import make_actor
+from tests.factories.conversations import ask, make_conversation, serve_model
+from tests.factories.inference import publish_replica
+from tests.services import Services
+
+pytestmark = pytest.mark.django_db
+
+
+def read(**headers: str) -> str:
+    answer = Client().get("/metrics", headers=headers)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def test_without_a_token_only_this_machine_may_read(settings: Any) -> None:
+    assert Client(REMOTE_ADDR="10.0.0.9").get("/metrics").status_code == 404
+    assert Client().get("/metrics", headers={"x-forwarded-for": "10.0.0.9"}).status_code == 404
+    assert Client().get("/metrics").status_code == 200
+    assert Client().post("/metrics").status_code == 405
+    settings.METRICS_TOKEN = "t" * 40
+    assert Client().get("/metrics").status_code == 404
+    for wrong in ("", "Bearer ", "Bearer nope", "t" * 40):
+        assert Client().get("/metrics", headers={"authorization": wrong}).status_code == 404
+    from_afar = Client(REMOTE_ADDR="10.0.0.9").get("/metrics", headers={"authorization": f"Bearer {'t' * 40}"})
+    assert from_afar.status_code == 200
+
+
+def test_replicas_and_the_line_are_told() -> None:
+    serve_model(slots=3)
+    actor = make_actor()
+    ask(actor, make_conversation(actor))
+    text = read()
+    assert 'parley_replica_slots{model="fake"' in text
+    assert any(line.startswith("parley_replica_state{") and 'state="ready"' in line for line in text.splitlines())
+    assert 'parley_runs_active{lane="interactive",model="fake",state="queued",tier="free"} 1.0' in text
+    assert "parley_valkey_up 1.0" in text
+    assert "parley_postgres_up 1.0" in text
+
+
+def test_an_emptied_valkey_shows_no_replicas(services: Services) -> None:
+    publish_replica()
+    services.valkey.call("FLUSHALL")
+    assert "parley_replica_slots{" not in read()
+
+
+def test_refusals_are_counted_by_reason(settings: Any) -> None:
+    settings.RUN_QUEUE_PER_SLOT = 0
+    actor = make_actor()
+    ask(actor, make_conversation(actor))
+    serve_model(slots=1)
+    labels = {"model": "fake", "reason": "queue_full"}
+    before = REGISTRY.get_sample_value("parley_rejections_total", labels) or 0
+    with pytest.raises(Overloaded):
+        admit(actor, "auto")
+    assert REGISTRY.get_sample_value("parley_rejections_total", labels) == before + 1
+
+
+def test_an_ended_run_is_counted_with_its_times_and_failovers() -> None:
+    run = ClaimedRun(
+        id=uuid4(),
+        organization_id=uuid4(),
+        user_id=uuid4(),
+        conversation_id=uuid4(),
+        question_id=None,
+        answer_id=uuid4(),
+        attempt=1,
+        requested="auto",
+        model="m",
+        tier="plus",
+        lane="batch",
+        priority=0,
+        params=RunParams(),
+        prompt=(),
+        checkpoint=Checkpoint(),
+        cancel_requested=False,
+    )
+    ended = RunResult(
+        RunState.COMPLETED,
+        "x" * 40,
+        "stop",
+        prompt_tokens=7,
+        cached_tokens=3,
+        completion_tokens=11,
+        waited_ms=200,
+        ttft_ms=500,
+        reconstructed=({"at": 12, "attempt": 2, "replica": "b"},),
+    )
+    record_end(run, ended, 1.5)
+    where = {"model": "m", "lane": "batch", "tier": "plus"}
+    value = REGISTRY.get_sample_value
+    assert value("parley_runs_total", where | {"state": "completed"}) == 1
+    assert [value("parley_tokens_total", where | {"kind": kind}) for kind in ("prompt", "cached", "completion")] == [
+        7, 3, 11,
+    ]  # fmt: skip
+    assert value("parley_run_wait_seconds_sum", where) == pytest.approx(0.2)
+    assert value("parley_run_itl_seconds_sum", where) == pytest.approx(0.1)
+    assert value("parley_failovers_total", {"model": "m"}) == 1
+    record_end(run, replace(ended, state=RunState.FAILED, ttft_ms=None, waited_ms=None, reconstructed=()), 1.5)
+    assert value("parley_run_ttft_seconds_count", where) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_runner_has_an_exporter_of_its_own_while_it_runs(settings: Any) -> None:
+    settings.RUNNER_METRICS = ("127.0.0.1", free_port())
+    settings.REPLICA_URLS = ("fake=fake://a",)
+    runner = RunnerProcess()
+    running = asyncio.create_task(runner.run())
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{settings.RUNNER_METRICS[1]}") as client:
+        for _ in range(500):
+            if runner.id is not None:
+                break
+            await asyncio.sleep(0.02)
+        assert "parley_runs_executing 0.0" in (await client.get("/metrics")).text
+        runner.stopping.set()
+        await running
+        with pytest.raises(httpx.ConnectError):
+            await client.get("/metrics")
