@@ -1,8 +1,9 @@
 """The registry of replicas in Valkey: one hash, one JSON record a replica, each with an expiry of its own.
 
 Responsible for: the record format, publishing, and reading it as models and capacity. A record outlives its
-heartbeat on purpose, so that a model whose replicas died is known as unavailable rather than unknown. Leaves to
-`supervisor` and `client` when to publish, and to `client` which replica to use.
+heartbeat on purpose, so that a model whose replicas died is known as unavailable rather than unknown. Beside it a hash
+of operators' orders, which outlive heartbeats and restarts: a replica that is ready is then draining or quarantined for
+everybody. Leaves to `supervisor` and `client` when to publish, and to `client` which replica to use.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from inference.protocol import (
 )
 
 REPLICAS_KEY = "inference:replicas"
+ORDERS_KEY = "inference:orders"
 CHANGES_CHANNEL = "inference:changes"
 HEARTBEAT_S = 2.0
 EXPIRY_S = 10.0
@@ -66,6 +68,9 @@ _REPLICA_FIELDS = frozenset(f.name for f in fields(ReplicaInfo))
 _CARD_FIELDS = frozenset(f.name for f in fields(ModelCard))
 
 
+_ORDERED = {state.value.encode(): state for state in (ReplicaState.DRAINING, ReplicaState.QUARANTINED)}
+
+
 def encode_record(record: Record) -> bytes:
     raw = asdict(record.replica)
     raw["capabilities"] = sorted(record.replica.capabilities)
@@ -85,20 +90,43 @@ def decode_record(data: bytes) -> Record | None:
         return None
 
 
-def _decode_all(raw: Mapping[Any, Any], now: float) -> tuple[Record, ...]:
+def _decode_all(raw: Mapping[Any, Any], orders: Mapping[bytes, bytes], now: float) -> tuple[Record, ...]:
     records = (decode_record(value) for value in raw.values())
     live = [r.at(now) for r in records if r is not None and r.replica.expires_at > now - FORGET_S]
-    return tuple(sorted(live, key=lambda r: r.replica.id))
+    return tuple(sorted((_obey(r, orders) for r in live), key=lambda r: r.replica.id))
+
+
+def _obey(record: Record, orders: Mapping[bytes, bytes]) -> Record:
+    order = _ORDERED.get(orders.get(record.replica.id.encode(), b""))
+    if order is None or record.replica.state is not ReplicaState.READY:
+        return record
+    return replace(record, replica=replace(record.replica, state=order))
 
 
 def read_records(redis: Redis) -> tuple[Record, ...]:
-    raw: Any = redis.hgetall(REPLICAS_KEY)
-    return _decode_all(raw, time.time())
+    with redis.pipeline(transaction=False) as pipe:
+        pipe.hgetall(REPLICAS_KEY)
+        pipe.hgetall(ORDERS_KEY)
+        raw, orders = pipe.execute()
+    return _decode_all(raw, orders, time.time())
 
 
 async def fetch_records(redis: AsyncRedis) -> tuple[Record, ...]:
-    raw: Any = await redis.hgetall(REPLICAS_KEY)
-    return _decode_all(raw, time.time())
+    async with redis.pipeline(transaction=False) as pipe:
+        pipe.hgetall(REPLICAS_KEY)
+        pipe.hgetall(ORDERS_KEY)
+        raw, orders = await pipe.execute()
+    return _decode_all(raw, orders, time.time())
+
+
+def order_replica(redis: Redis, id: str, state: ReplicaState | None) -> None:
+    """Take a replica out of routing as draining or quarantined, for all processes and until None takes it back."""
+    if state is None:
+        redis.hdel(ORDERS_KEY, id)
+    elif state in _ORDERED.values():
+        redis.hset(ORDERS_KEY, id, state.value)
+    else:
+        raise ValueError(f"no one can order a replica to be {state.value}")
 
 
 async def publish_records(redis: AsyncRedis, records: Iterable[Record], *, changed: Iterable[str] = ()) -> None:

@@ -248,10 +248,10 @@ def refusal(status: int, headers: dict[bytes, bytes], body: bytes, busy: frozens
     if status in busy:
         return EngineOverloaded(_seconds(headers.get(b"retry-after")), said)
     if status in (401, 403):
-        return EngineUnavailable(f"{KEY_REFUSED}: {said}")
+        return EngineUnavailable(f"{KEY_REFUSED}: {said}", FailureKind.ERROR)
     if status in (400, 405, 409, 413, 415, 422, 501):
         return EngineRejected(status, said)
-    return EngineUnavailable(f"HTTP {status}: {said}")
+    return EngineUnavailable(f"HTTP {status}: {said}", FailureKind.ERROR)
 
 
 def _seconds(value: bytes | None) -> float | None:

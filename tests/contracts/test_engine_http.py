@@ -90,6 +90,15 @@ async def test_what_fails_before_the_first_token(answer: bytes, error: type[Infe
     assert (text, type(caught)) == ("", error)
 
 
+async def test_a_server_that_is_being_stopped_is_left_for_another(server: FakeServer) -> None:
+    server.replica.control({"stopping": True})
+    async with engine_for(server.url) as engine:
+        _, caught = await read(engine, ask())
+    assert isinstance(caught, EngineUnavailable)
+    assert caught.kind is FailureKind.ERROR
+    assert "after shutdown" in str(caught)
+
+
 async def test_how_long_to_wait_is_taken_from_the_server() -> None:
     async with raw_server(whole(429, b"{}", retry_after="7")) as server, engine_for(server.url) as engine:
         _, caught = await read(engine, ask())

@@ -6,8 +6,10 @@ import asyncio
 import time
 from contextlib import AsyncExitStack
 
+import pytest
 from redis import Redis as SyncRedis
 
+from inference import replicas
 from inference.client import ReplicaPool
 from inference.engines.fake import FakeEngine
 from inference.engines.script import Fault
@@ -103,6 +105,27 @@ async def test_all_that_break_with_one_death_count_once(start: Start) -> None:
     async with pool.reserve(ask()):
         pass
     assert member.breaker.failures == 0
+
+
+async def test_an_operators_order_takes_a_replica_out_of_routing_and_back(
+    start: Start, services: Services, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = services.environment()["REDIS_URL"]
+    pool = await start("m=fake://a?slots=9", "m=fake://b?slots=9", redis_url=url)
+    async with AsyncExitStack() as stack:
+        held = await hold(pool, stack, prefer="m@a")
+        assert replicas.main(["drain", "m@a"]) == 0
+        await pool.refresh()
+        assert {(await hold(pool, stack, prefer="m@a")).replica.id for _ in range(4)} == {"m@b"}
+        assert held.replica.id == "m@a", "what runs there goes on"
+    assert {r.id: r.state.value for r in pool.replicas()} == {"m@a": "draining", "m@b": "ready"}
+    assert replicas.main(["quarantine", "m@a"]) == 0
+    assert "m@a" + " " * 38 + "quarantined" in capsys.readouterr().out
+    assert replicas.main(["resume", "m@a"]) == 0
+    await pool.refresh()
+    async with AsyncExitStack() as stack:
+        assert (await hold(pool, stack, prefer="m@a")).replica.id == "m@a"
+    assert replicas.main(["drain", "m@z"]) == 1
 
 
 def engine_of(pool: ReplicaPool, replica: str) -> FakeEngine:
