@@ -40,7 +40,10 @@ def explain(error: Exception) -> tuple[str, str, float | None]:
             return "deadline", f"The answer took longer than {settings.RUN_DEADLINE_S} s and was stopped.", None
         case NoReplica():
             return "no_replica", "No replica of this model is running. Try again later.", error.eta_s or 15
-        case Overloaded() | EngineOverloaded():
+        case Overloaded():
+            other = f" {error.alternative} has room: choose it, or try again later." if error.alternative else ""
+            return "overloaded", f"The model is too busy: {error.reason}.{other}", error.retry_after_s or 5
+        case EngineOverloaded():
             return "overloaded", f"The model is too busy: {error.reason}.", error.retry_after_s or 5
         case EngineRejected():
             return "rejected", f"The model refused the request: {error.message[:300]}", None
