@@ -64,21 +64,21 @@ def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Rec
 
 async def try_out(engine: Engine, model: str, *, within_s: float) -> None:
     """One short answer: the first one pays for lazy set-up, and proves that the replica can answer. A refusal is an
-    answer too. InferenceError when there is none."""
+    answer too, and so is one whose few tokens were all spent on thinking. InferenceError when there is none."""
     request = GenerationRequest(
         f"probe-{secrets.token_hex(4)}", model, (ChatMessage("user", "Hello"),), 4, temperature=0.0
     )
     stream = engine.generate(request)
     try:
         async with asyncio.timeout(within_s):
-            said = sum([delta.tokens async for delta in stream])
+            deltas = [delta async for delta in stream]
     except (EngineOverloaded, EngineRejected):
         return
     except TimeoutError:
         raise EngineUnavailable(f"no short answer within {within_s:g} s", FailureKind.HUNG) from None
     finally:
         await stream.aclose()
-    if not said:
+    if not any(delta.tokens or delta.finish_reason == "length" for delta in deltas):
         raise EngineUnavailable("a short answer had no token", FailureKind.GARBAGE)
 
 

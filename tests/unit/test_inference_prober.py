@@ -13,7 +13,9 @@ from inference.engines.fake_server import FakeServer, serve
 from inference.engines.script import Script
 from inference.prober import StaticReplicas, try_out
 from inference.protocol import EngineUnavailable, FailureKind, ReplicaInfo, ReplicaState
+from tests.contracts.asking import DONE, engine_for
 from tests.contracts.engine_subjects import engine_to
+from tests.contracts.raw_server import raw_server, stream, token
 
 
 @pytest.fixture
@@ -81,6 +83,15 @@ async def test_a_full_replica_is_well(server: FakeServer) -> None:
         server.replica.control({"fault": "refuse", "at": status})
         await try_out(engine, "fake", within_s=5)
     await engine.close()
+
+
+async def test_thinking_without_a_word_is_an_answer_and_an_empty_end_is_none() -> None:
+    thought = {"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}, "finish_reason": None}]}
+    async with raw_server(stream(thought, token("", "length"), DONE)) as server, engine_for(server.url) as engine:
+        await try_out(engine, "fake", within_s=5)
+    async with raw_server(stream(token("", "stop"), DONE)) as server, engine_for(server.url) as engine:
+        with pytest.raises(EngineUnavailable, match="no token"):
+            await try_out(engine, "fake", within_s=5)
 
 
 async def test_a_replica_that_hangs_fails_its_try(server: FakeServer) -> None:
