@@ -294,7 +294,7 @@ async def test_who_waits_is_told_when_valkey_stays_away(start: Start, server: Ow
 
 async def test_hundreds_of_runs_of_three_processes_never_share_a_slot(start: Start) -> None:
     replicas = [a_replica(f"r{n}", slots=2, kv=700) for n in range(3)]
-    policy = replace(BRISK, ladder=(999, 999, 999, 999))
+    policy = replace(BRISK, ladder=(999, 999, 999, 999), users=dict.fromkeys(Tier, Budget()))
     admissions = [await start(*replicas, owner=f"owner{n}", policy=policy) for n in range(3)]
     dice = random.Random(3)
     slots, tokens, ended = Counter[str](), Counter[str](), list[str]()
