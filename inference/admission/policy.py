@@ -45,12 +45,12 @@ class Policy:
     would by the forecast wait longer than `accepted_part` of it is refused. `long_share`: what the long lane may hold
     of a replica's slots and KV tokens. `max_passes`: how many may pass a ticket that does not fit before room is kept
     for it. `affinity_slack`: how much busier (1 is a full replica) the preferred replica may be. `ladder`: from which
-    strain, the seconds of waiting work as a share of the longest wait of the interactive lane, batch pauses, queues may
-    only have their `shortened` part of tickets and of waiting time, `first_refused` is offered a smaller model, and all
-    are refused. Shortening by strain ends with the strain: a class whose line is long is not refused any longer than
-    the overload lasts. `smaller`: model -> smaller model. A paused batch ticket is served again after `pause_most_s`.
-    `reservation_s`: the longest that a place is held. `window_s`: over which rates are measured. `settle_s`: how long
-    owners may take to tell what they hold after Valkey was emptied.
+    strain, the seconds of waiting work as a share of the longest wait of the interactive lane, batch pauses, only the
+    `shortened` part of a wait is accepted, `first_refused` is offered a smaller model, and all are refused. Shortening
+    by strain ends with the strain: a class whose line is long is not refused any longer than the overload lasts.
+    `smaller`: model -> smaller model. A paused batch ticket is served again after `pause_most_s`. `reservation_s`: the
+    longest that a place is held. `window_s`: over which rates are measured. `settle_s`: how long owners may take to
+    tell what they hold after Valkey was emptied.
     """
 
     lanes: Mapping[str, float] = field(default_factory=lambda: _frozen(interactive=8, long=3, batch=1))

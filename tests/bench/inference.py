@@ -142,12 +142,13 @@ async def overload_once(stage: Stage, seed: int) -> dict[str, Figure]:
 
 
 async def neighbour(stage: Stage) -> dict[str, Figure]:
-    """What the others lose by one user who asks a hundred times as much."""
+    """What the others lose by one user who asks a hundred times as much, though no budget holds it back."""
+    unlimited = replace(DEFAULT, users=dict.fromkeys(Tier, Budget()))
     ordinary = people(0.8 * CAPACITY, 0.0, DROP_S)
     greedy = ordinary[0]
     others = [source for source in ordinary if source is not greedy]
-    alone = await stage.play(others)
-    beside = await stage.play([*others, replace(greedy, per_s=greedy.per_s * 100)])
+    alone = await stage.play(others, policy=unlimited)
+    beside = await stage.play([*others, replace(greedy, per_s=greedy.per_s * 100)], policy=unlimited)
     tokens = [
         sum(
             run.used

@@ -246,37 +246,55 @@ async def test_who_was_reaped_by_mistake_says_again_what_it_holds(start: Start) 
     assert await clean(me, another) == []
 
 
-async def test_without_valkey_asking_fails_and_after_a_restart_all_goes_on(start: Start, services: Services) -> None:
-    server = Valkey(services.folder / "admission", free_port(), PASSWORD, durable=False)
-    child = services.start_valkey(server)
-    try:
-        me = await start(a_replica(slots=1), url=server.url())
-        holder, waiter = await hold(me, "1", "2")
-        processes.end(child, signal.SIGKILL)
-        with pytest.raises(redis.RedisError):
-            async with me.acquire(an_ask("3")):
-                pass
-        child = services.start_valkey(server)
-        await until(lambda: me.stats.recovered == 1)
-        assert waiter.waits
-        await holder.leave()
-        await until(lambda: waiter.grant is not None)
-        await waiter.leave()
-        await asyncio.gather(*me._releasing)
-        assert leaks(connect(server.url())) == []
+@pytest.fixture
+def server(services: Services) -> Iterator[OwnServer]:
+    """A Valkey that a test may kill."""
+    made = OwnServer(services)
+    yield made
+    made.kill()
 
-        holder, waiter = await hold(me, "5", "6")
-        processes.end(child, signal.SIGKILL)
-        with pytest.raises(redis.RedisError):
-            await waiter.task
-        await holder.leave()
-    finally:
-        processes.end(child, signal.SIGKILL)
+
+class OwnServer:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self.valkey = Valkey(services.folder / "admission", free_port(), PASSWORD, durable=False)
+        self.start()
+
+    def start(self) -> None:
+        self._child = self._services.start_valkey(self.valkey)
+
+    def kill(self) -> None:
+        processes.end(self._child, signal.SIGKILL)
+
+
+async def test_without_valkey_asking_fails_and_after_a_restart_all_goes_on(start: Start, server: OwnServer) -> None:
+    me = await start(a_replica(slots=1), url=server.valkey.url(), policy=replace(BRISK, owner_ttl_s=60.0))
+    holder, waiter = await hold(me, "1", "2")
+    server.kill()
+    with pytest.raises(redis.RedisError):
+        async with me.acquire(an_ask("3")):
+            pass
+    server.start()
+    await until(lambda: me.stats.recovered == 1)
+    assert waiter.waits
+    await holder.leave()
+    await until(lambda: waiter.grant is not None)
+    await waiter.leave()
+    await until(lambda: not leaks(connect(server.valkey.url())) and not me._unsaid)
+
+
+async def test_who_waits_is_told_when_valkey_stays_away(start: Start, server: OwnServer) -> None:
+    me = await start(a_replica(slots=1), url=server.valkey.url())
+    holder, waiter = await hold(me, "1", "2")
+    server.kill()
+    with pytest.raises(redis.RedisError):
+        await waiter.task
+    await holder.leave()
 
 
 async def test_hundreds_of_runs_of_three_processes_never_share_a_slot(start: Start) -> None:
     replicas = [a_replica(f"r{n}", slots=2, kv=700) for n in range(3)]
-    policy = replace(BRISK, ladder=(999, 999, 999, 999))
+    policy = replace(BRISK, ladder=(999, 999, 999, 999), users=dict.fromkeys(Tier, Budget()))
     admissions = [await start(*replicas, owner=f"owner{n}", policy=policy) for n in range(3)]
     dice = random.Random(3)
     slots, tokens, ended = Counter[str](), Counter[str](), list[str]()

@@ -80,6 +80,15 @@ async def test_a_line_has_an_end(pipe: Pipe) -> None:
     assert leaks(connect(settings.REDIS_URL)) == []
 
 
+async def test_no_user_can_fill_a_line(pipe: Pipe) -> None:
+    policy = Policy(max_waiting=8, ladder=(9, 9, 9, 9), users=dict.fromkeys(Tier, Budget()))
+    line = await Line(pipe, policy=policy).begin(a_replica(slots=1))
+    replies = [await line.ask(an_ask(str(n), user="greedy")) for n in range(20)]
+    assert sum(isinstance(reply, WaitState) for reply in replies) == 4
+    replies = [await line.ask(an_ask(f"other-{n}")) for n in range(5)]
+    assert [type(reply) for reply in replies] == [WaitState] * 4 + [Refused]
+
+
 async def test_who_would_wait_too_long_is_refused_with_the_time_after_which_the_wait_is_bearable(pipe: Pipe) -> None:
     policy = Policy(max_wait_s={"interactive": 100 / 3, "long": 300, "batch": 300}, ladder=(9, 9, 9, 9))
     line = await Line(pipe, policy=policy).begin(a_replica(slots=1))

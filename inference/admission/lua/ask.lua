@@ -28,15 +28,16 @@ local function over_limit(who, code, limit)
   if wait > 0 then return refuse(code, wait / 1000) end
 end
 
--- Why the ticket may not wait in its class, given the wait that it would have.
-local function no_place(waiting, tokens, wait)
+-- Why the ticket may not wait in its class, given the wait that it would have and the tickets of its user there: no
+-- user may have more of them than places are left (dynamic thresholds, Choudhury and Hahne 1998), or one fills the line.
+local function no_place(c, mine, wait)
   local rung = level(model)
   if rung >= 4 or (rung == 3 and t.tier == P.first_refused and P.smaller[t.model]) then
-    return refuse('pressure', half_of_line(tokens))
+    return refuse('pressure', half_of_line(c.tokens))
   end
-  local part = rung >= 2 and P.shortened or 1
-  if waiting >= P.max_waiting * part then return refuse('queue_full', half_of_line(tokens), waiting) end
-  local most = P.max_wait_ms[t.lane] * P.accepted_part * part / 1000
+  local left = P.max_waiting - c.waiting
+  if left <= 0 or mine >= left then return refuse('queue_full', half_of_line(c.tokens), c.waiting) end
+  local most = P.max_wait_ms[t.lane] * P.accepted_part * (rung >= 2 and P.shortened or 1) / 1000
   if wait and wait > most then return refuse('wait_too_long', math.max(1, wait - most), seconds(wait)) end
 end
 
@@ -60,9 +61,9 @@ if not settling and call('EXISTS', base .. ':classes') == 0 then
 end
 local room = not settling and call('EXISTS', base .. ':room') == 1
 local c = read_class(class_key(t.model, t.class), now)
-local waiting, tokens = c.waiting, c.tokens
-local position, wait = forecast_for(t, model, c, now)
-local refusal = not again and no_place(waiting, tokens, wait)
+local mine = call('ZCARD', c.key .. ':q:' .. t.user)
+local position, wait = forecast_for(t, model, c, mine, now)
+local refusal = not again and no_place(c, mine, wait)
 if refusal and not room then return refusal end
 write_ticket(t, now + P.max_wait_ms[t.lane] + P.owner_ttl_ms)
 spend_both(t, t.need, now)

@@ -174,13 +174,15 @@ local function forecast_of(t, now)
   return forecast(t, read_model(t.model), c, call('ZCARD', c.key .. ':users'), start, mine, now)
 end
 
--- What a newcomer would get. `c`: its class without it.
-local function forecast_for(t, model, c, now)
-  local users, start = call('ZCARD', c.key .. ':users'), call('ZSCORE', c.key .. ':users', t.user)
-  c.waiting, c.tokens = c.waiting + 1, c.tokens + t.need
-  if start then
-    return forecast(t, model, c, users, tonumber(start), call('ZCARD', c.key .. ':q:' .. t.user), now)
+-- What a newcomer would get. `c`: its class without it; `mine`: the tickets of its user that wait there.
+local function forecast_for(t, model, c, mine, now)
+  local key, with = c.key, { v = c.v, waiting = c.waiting + 1, tokens = c.tokens + t.need, came = c.came,
+    came_at = c.came_at, since = c.since, key = c.key }
+  local users = call('ZCARD', key .. ':users')
+  if mine > 0 then
+    local start = tonumber(call('ZSCORE', key .. ':users', t.user))
+    return forecast(t, model, with, users, start, mine, now)
   end
-  local idle = tonumber(call('ZSCORE', c.key .. ':idle', t.user) or 0)
-  return forecast(t, model, c, users + 1, math.max(c.v + 0.01, idle), 0, now)
+  local start = math.max(c.v + 0.01, tonumber(call('ZSCORE', key .. ':idle', t.user) or 0))
+  return forecast(t, model, with, users + 1, start, 0, now)
 end
