@@ -59,4 +59,5 @@ def test_a_cancel_reaches_the_replica(start_stack: Callable[..., Stack], prompt:
     stack = start_stack(settings="tests.live_settings")
     delays = failing.cancel_delays_ms(stack, prompt, 2, first_token=first_token)
     print(f"\n{delays}")
-    assert failing.stats(stack)["active"] == 0
+    # What may still run there is the title of the conversation.
+    assert failing.stats(stack)["aborted"] == len(delays) == 2
