@@ -149,7 +149,7 @@ class Chat:
 
     async def ask(self, wire: Wire, worker: int, answer: Answer, prompt: str) -> None:
         message = {"role": "user", "content": prompt}
-        body = {"model": "fake", "messages": [message], "stream": True, "max_tokens": 100_000}
+        body = {"model": "fake", "messages": [message], "stream": True, "max_tokens": 1_000}
         status, answer.pieces, answer.sent = await wire.request("POST", "/v1/chat/completions", self.headers, body)
         if status != 200:
             raise Failed(f"HTTP {status}: {answer.pieces[:1]}")

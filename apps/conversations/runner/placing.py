@@ -13,7 +13,9 @@ from inference.client import Ask, Lane, Tier
 
 
 def ask_of(run: ClaimedRun, context: Context, *, prefer: str, failed: Sequence[str]) -> Ask:
-    """`failed`: replicas that broke off in this attempt; each try is a ticket of its own."""
+    """Of a limit that callers set high to be safe only what answers usually need is reserved: an engine whose memory
+    runs out after all makes answers wait, not fail. `failed`: replicas that broke off in this attempt; each try is a
+    ticket of its own."""
     prompt = sum(estimate_tokens(message.content) + MESSAGE_OVERHEAD for message in context.messages)
     return Ask(
         ticket=f"{run.id.hex}-{run.attempt}-{len(failed)}",
@@ -23,7 +25,7 @@ def ask_of(run: ClaimedRun, context: Context, *, prefer: str, failed: Sequence[s
         user=str(run.user_id),
         organization=str(run.organization_id),
         prompt_tokens=prompt,
-        output_tokens=context.max_tokens,
+        output_tokens=min(context.max_tokens, settings.RUN_RESERVED_OUTPUT_TOKENS),
         prefer=prefer,
         avoid=tuple(failed),
     )
