@@ -11,12 +11,13 @@ from typing import TypeVar
 from uuid import UUID
 
 import pytest
-from django.db import connections
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from apps.files import tasks
 from apps.files.models import File, FileStage, Page, PageState, StageName, StageState
 from apps.files.pipeline import leases, progress
+from apps.files.pipeline import sweep as sweeping
 from apps.files.pipeline.leases import LeaseLost
 from tests.factories import documents
 from tests.factories.files import Caller, drain, hurry, object_store
@@ -134,3 +135,30 @@ def test_a_page_that_kills_its_workers_fails_and_the_others_stay(caller: Caller)
     file = caller.file(str(file_id))
     assert (file["state"], file["pages_ready"], file["pages_failed"]) == ("partial", 1, [2])
     assert caller.get(f"/{file_id}/pages/2").json()["error"]["code"] == "crashed"
+
+
+def test_a_row_that_a_frozen_worker_holds_does_not_stop_the_sweep(caller: Caller) -> None:
+    held, other = (UUID(caller.upload(f"{name}.txt", b"text")["id"]) for name in "ab")
+    FileStage.objects.update(hinted_at=None, due_at=timezone.now())
+    locked, swept = Barrier(2), Barrier(2)
+
+    def work(number: int) -> dict[str, int] | None:
+        if number == 0:
+            with transaction.atomic():
+                FileStage.objects.select_for_update().get(file_id=held)
+                locked.wait(10)
+                swept.wait(20)
+            return None
+        locked.wait(10)
+        with connection.cursor() as cursor:
+            cursor.execute("SET statement_timeout = 3000")
+        done = sweeping.sweep()
+        swept.wait(20)
+        return done
+
+    _, done = at_once(2, work)
+    assert done is not None
+    assert done["stages"] == 1
+    hinted = dict(FileStage.objects.values_list("file_id", "hinted_at"))
+    assert hinted[held] is None
+    assert hinted[other] is not None

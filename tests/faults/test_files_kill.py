@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from apps.files import tasks
 from apps.files.models import File, FileStage, FileState, Page, Passage, Posting
@@ -37,6 +38,22 @@ def until(condition: Callable[[], bool], what: str, *, seconds: float = 90.0, sw
         if sweeping:
             tasks.sweep()
         time.sleep(0.02)
+
+
+def freeze(worker: Worker) -> None:
+    """Suspend a worker outside of its transactions: in one it would hold a row until the server ends its session."""
+    inside = "SELECT count(*) FROM pg_stat_activity WHERE xact_start IS NOT NULL AND pid <> pg_backend_pid()"
+    for _ in range(200):
+        for process in worker.family():
+            process.suspend()
+        with connection.cursor() as cursor:
+            cursor.execute(f"{inside} AND datname = current_database()")
+            if cursor.fetchone()[0] == 0:
+                return
+        for process in worker.family():
+            process.resume()
+        time.sleep(0.01)
+    raise AssertionError("the worker was in a transaction whenever it was looked at")
 
 
 def has_pages(file_id: str, count: int) -> bool:
@@ -99,8 +116,7 @@ def test_a_worker_that_was_frozen_and_wakes_up_writes_nothing(caller: Caller, tm
     file_id = caller.upload("a.pdf", documents.short_pdf(PAGES))["id"]
     with Worker(tmp_path / "frozen.log") as frozen:
         until(lambda: Page.objects.filter(file_id=file_id).count() >= 5, "the first pages")
-        for process in frozen.family():
-            process.suspend()
+        freeze(frozen)
         with Worker(tmp_path / "other.log"):
             until(lambda: state(file_id) == FileState.READY, "another worker to finish", sweeping=True)
             for process in frozen.family():

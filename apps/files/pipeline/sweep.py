@@ -13,6 +13,7 @@ from uuid import UUID
 
 import redis
 import structlog
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -55,9 +56,13 @@ def _hint_stages() -> int:
 def _send(name: str, stages: list[tuple[int, UUID]]) -> int:
     if _has_backlog(queue_of(name)):
         return 0
-    FileStage.objects.filter(id__in=[stage_id for stage_id, _ in stages]).update(hinted_at=timezone.now())
-    _hint_all(name, (file_id for _, file_id in stages))
-    return len(stages)
+    with transaction.atomic():
+        # A locked row is in somebody's hands: of a worker that froze with it, until the server ends its session.
+        free = FileStage.objects.select_for_update(skip_locked=True).filter(id__in=[stage_id for stage_id, _ in stages])
+        hinted = dict(free.values_list("id", "file_id"))
+        FileStage.objects.filter(id__in=hinted).update(hinted_at=timezone.now())
+    _hint_all(name, hinted.values())
+    return len(hinted)
 
 
 def _hint_all(name: str, file_ids: Iterable[UUID]) -> None:
