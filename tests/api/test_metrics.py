@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
@@ -16,7 +15,7 @@ from prometheus_client import REGISTRY
 from apps.conversations.metrics import record_end
 from apps.conversations.runner.process import RunnerProcess
 from apps.conversations.services.admission import admission_policy, admit
-from apps.conversations.types import Checkpoint, ClaimedRun, RunParams, RunResult, RunState
+from apps.conversations.types import RunResult, RunState
 from apps.core.errors import Overloaded
 from inference.client import Admission, Ask, Lane
 from infra.local.ports import free_port
@@ -24,6 +23,7 @@ from tests.factories.accounts import make_actor
 from tests.factories.conversations import ask, make_conversation, serve_model
 from tests.factories.inference import ask as ask_place
 from tests.factories.inference import publish_replica, replica
+from tests.factories.runner import claimed_run
 from tests.services import Services
 
 pytestmark = pytest.mark.django_db
@@ -114,24 +114,7 @@ def test_refusals_are_counted_by_reason(settings: Any) -> None:
 
 
 def test_an_ended_run_is_counted_with_its_times_and_failovers() -> None:
-    run = ClaimedRun(
-        id=uuid4(),
-        organization_id=uuid4(),
-        user_id=uuid4(),
-        conversation_id=uuid4(),
-        question_id=None,
-        answer_id=uuid4(),
-        attempt=1,
-        requested="auto",
-        model="m",
-        tier="plus",
-        lane="batch",
-        priority=0,
-        params=RunParams(),
-        prompt=(),
-        checkpoint=Checkpoint(),
-        cancel_requested=False,
-    )
+    run = claimed_run(lane="batch", tier="plus")
     ended = RunResult(
         RunState.COMPLETED,
         "x" * 40,

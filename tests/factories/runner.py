@@ -3,16 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from django.test import override_settings
 
 from apps.conversations.models import Run
 from apps.conversations.runner.process import RunnerProcess
-from apps.conversations.types import TERMINAL
+from apps.conversations.types import TERMINAL, Checkpoint, ClaimedRun, RunParams
 from apps.core.db import in_db
 from apps.core.valkey import valkey
 from inference.registry import REPLICAS_KEY
+
+
+def claimed_run(*, lane: str = "interactive", tier: str = "free") -> ClaimedRun:
+    """A run as its claim would return it; no row stands behind it."""
+    return ClaimedRun(
+        id=uuid4(),
+        organization_id=uuid4(),
+        user_id=uuid4(),
+        conversation_id=uuid4(),
+        question_id=None,
+        answer_id=uuid4(),
+        attempt=1,
+        requested="auto",
+        model="m",
+        tier=tier,
+        lane=lane,
+        priority=0,
+        params=RunParams(),
+        prompt=(),
+        checkpoint=Checkpoint(),
+        cancel_requested=False,
+    )
 
 
 def execute(run_id: UUID, *urls: str) -> Run:

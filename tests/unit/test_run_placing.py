@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 from apps.conversations.runner.context import Context
 from apps.conversations.runner.placing import ask_of
-from apps.conversations.types import Checkpoint, ClaimedRun, RunParams
 from inference.client import Lane, Tier
 from inference.protocol import ChatMessage
-
-
-def run(lane: str = "interactive", tier: str = "free") -> ClaimedRun:
-    return ClaimedRun(
-        id=uuid4(),
-        organization_id=uuid4(),
-        user_id=uuid4(),
-        conversation_id=uuid4(),
-        question_id=None,
-        answer_id=uuid4(),
-        attempt=2,
-        requested="auto",
-        model="m",
-        tier=tier,
-        lane=lane,
-        priority=0,
-        params=RunParams(),
-        prompt=(),
-        checkpoint=Checkpoint(),
-        cancel_requested=False,
-    )
+from tests.factories.runner import claimed_run
 
 
 def context(words: int = 10, max_tokens: int = 100) -> Context:
@@ -39,19 +17,19 @@ def context(words: int = 10, max_tokens: int = 100) -> Context:
 
 def test_a_long_prompt_has_a_lane_of_its_own_and_batch_work_stays_batch(settings: Any) -> None:
     settings.RUN_LONG_PROMPT_TOKENS = 1_000
-    assert ask_of(run(), context(), prefer="", failed=()).lane is Lane.INTERACTIVE
-    assert ask_of(run(), context(5_000), prefer="", failed=()).lane is Lane.LONG
-    assert ask_of(run("batch"), context(5_000), prefer="", failed=()).lane is Lane.BATCH
+    assert ask_of(claimed_run(), context(), prefer="", failed=()).lane is Lane.INTERACTIVE
+    assert ask_of(claimed_run(), context(5_000), prefer="", failed=()).lane is Lane.LONG
+    assert ask_of(claimed_run(lane="batch"), context(5_000), prefer="", failed=()).lane is Lane.BATCH
 
 
 def test_of_a_high_limit_only_what_answers_usually_need_is_reserved(settings: Any) -> None:
     settings.RUN_RESERVED_OUTPUT_TOKENS = 500
-    assert ask_of(run(), context(max_tokens=100), prefer="", failed=()).output_tokens == 100
-    assert ask_of(run(), context(max_tokens=100_000), prefer="", failed=()).output_tokens == 500
+    assert ask_of(claimed_run(), context(max_tokens=100), prefer="", failed=()).output_tokens == 100
+    assert ask_of(claimed_run(), context(max_tokens=100_000), prefer="", failed=()).output_tokens == 500
 
 
 def test_each_try_is_a_ticket_of_its_own() -> None:
-    claimed = run(tier="plus")
+    claimed = claimed_run(tier="plus")
     first = ask_of(claimed, context(), prefer="a", failed=())
     second = ask_of(claimed, context(), prefer="a", failed=("a",))
     assert first.ticket != second.ticket
