@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import count
 
 import redis
 
@@ -36,10 +37,12 @@ MOST_UNSAID = 10_000
 
 @dataclass(eq=False, slots=True)
 class _Ticket:
-    """`asked` and `granted`: milliseconds by the server's clock. `place` ends with the replica or with an error.
-    `nothing_there`: it was refused, so that there is nothing to release. `whole`: it was left without an error."""
+    """`mark` tells this asking from earlier ones with the same ticket. `asked` and `granted`: milliseconds by the
+    server's clock. `place` ends with the replica or with an error. `nothing_there`: it was refused, so that there is
+    nothing to release. `whole`: it was left without an error."""
 
     ask: Ask
+    mark: int
     asked: float
     on_wait: OnWait | None
     place: asyncio.Future[str]
@@ -84,6 +87,7 @@ class Admission:
         self._digests: dict[str, str] = {}
         self._tickets: dict[str, _Ticket] = {}
         self._unsaid: dict[str, _Ticket] = {}
+        self._marks = count(1)
         self._must_remind = False
         self._meeting = asyncio.Lock()
         self._replicas_changed = asyncio.Event()
@@ -146,7 +150,7 @@ class Admission:
         `on_wait` is called in the event loop, with the position when the wait begins and each time it changes.
         Raises NoReplica, Overloaded, redis.RedisError (Valkey is away).
         """
-        ticket = _Ticket(ask, self._now(), on_wait, asyncio.get_running_loop().create_future())
+        ticket = _Ticket(ask, next(self._marks), self._now(), on_wait, asyncio.get_running_loop().create_future())
         self._tickets[ask.ticket] = ticket
         try:
             yield await self._admit(ticket)
@@ -182,12 +186,14 @@ class Admission:
         self.stats.waited(waited_s, ticket.first.estimated_wait_s if ticket.first else None)
         return Grant(ticket.ask.ticket, replica, waited_s)
 
-    async def _enter(self, ticket: _Ticket, *, again: bool = False) -> None:
+    async def _enter(self, ticket: _Ticket, *, reminded: bool = False) -> None:
         """Ask; afterwards the ticket's place is settled, failed, or on its way through the feed."""
         try:
-            reply = await self._verbs.ask(self._now(), ticket.ask, asked=ticket.asked, again=again)
+            reply = await self._verbs.ask(
+                self._now(), ticket.ask, asked=ticket.asked, mark=ticket.mark, reminded=reminded
+            )
         except Stranger:
-            if again:
+            if reminded:
                 raise
             await self._meet()
             if ticket.first is None and not ticket.place.done():
@@ -295,7 +301,7 @@ class Admission:
                 )
         for ticket in oldest_first:
             if ticket.first is not None and not ticket.place.done():
-                await self._enter(ticket, again=True)
+                await self._enter(ticket, reminded=True)
 
     # ------------------------------------------------ news
 
@@ -304,8 +310,8 @@ class Admission:
         feed = f"adm:feed:{self.owner}"
         reply = await self._feed.call("BLMPOP", FEED_WAIT_S, 1, feed, "LEFT", "COUNT", FEED_BATCH)
         for item in reply[1] if reply else ():
-            id, _, replica = item.decode().partition("\n")
-            if ticket := self._tickets.get(id):
+            id, replica, mark = item.decode().split("\n")
+            if (ticket := self._tickets.get(id)) and ticket.mark == int(mark):
                 ticket.settle(replica, self._now())
 
     async def _announce(self) -> None:

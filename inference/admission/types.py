@@ -24,7 +24,11 @@ class Tier(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One attempt at a run that asks for a place; `ticket` is its id, unique among all that wait or hold.
+    """A run that asks for a place; `ticket` is its id, unique among all that wait or hold.
+
+    Whoever asks with a ticket takes it over, with the age of its place in the line, from whoever had it before, so that
+    a run taken over from a dead process does not take two places. `accepted`: it was in line or at work before, and is
+    not refused now; it may have to wait.
 
     `prompt_tokens` and `output_tokens`, the most it can produce, are together reserved of a replica's KV memory.
     `prefer`: a replica with a warm prefix, used unless it is much busier than the best. `avoid`: replicas that just
@@ -41,6 +45,7 @@ class Ask:
     output_tokens: int
     prefer: str = ""
     avoid: tuple[str, ...] = ()
+    accepted: bool = False
 
     @property
     def need(self) -> int:

@@ -106,12 +106,14 @@ class Verbs:
         await self._run("replicas", now, model, digest(replicas), *facts)
 
     async def ask(
-        self, now: float, ask: Ask, *, asked: float | None = None, again: bool = False
+        self, now: float, ask: Ask, *, asked: float | None = None, mark: int = 0, reminded: bool = False
     ) -> Granted | WaitState | Refused | NoneReady:
-        """`again`: it waited before, since `asked`, and is not refused. Raises Stranger."""
+        """`reminded`: it waited before, since `asked`, and is not refused. `mark` comes back in the feed with the news
+        of the grant. Raises Stranger."""
         since = now if asked is None else asked
+        again = "reminded" if reminded else "accepted" if ask.accepted else ""
         avoid = "\n".join(ask.avoid[:8])
-        arguments = (*_who(ask), ask.prefer, avoid, since, int(again))
+        arguments = (*_who(ask), ask.prefer, avoid, since, mark, again)
         reply = await self._run("ask", now, self.epoch, self.owner, *arguments)
         match reply:
             case [b"granted", replica]:
@@ -125,7 +127,7 @@ class Verbs:
         raise Stranger
 
     async def hold(self, now: float, ask: Ask, *, asked: float, granted: float, replica: str) -> None:
-        """Count a place that was granted before. Raises Stranger."""
+        """Count a place that was granted before, unless another owner has its ticket by now. Raises Stranger."""
         reply = await self._run("hold", now, self.epoch, self.owner, *_who(ask), asked, granted, replica)
         if reply == b"epoch":
             raise Stranger

@@ -118,6 +118,16 @@ async def test_grants_go_to_the_process_that_waits(start: Start) -> None:
     assert await clean(one, two) == []
 
 
+async def test_news_of_an_earlier_asking_with_the_same_ticket_gives_no_place(start: Start) -> None:
+    me = await start(a_replica(slots=1))
+    _, waiter = await hold(me, "1", "2")
+    valkey = connect(settings.REDIS_URL)
+    valkey.rpush("adm:feed:me", "2\nr1\n999")
+    await until(lambda: not valkey.exists("adm:feed:me"))
+    await asyncio.sleep(0.1)
+    assert waiter.waits
+
+
 async def test_who_gives_up_leaves_nothing_behind(start: Start) -> None:
     me = await start(a_replica(slots=1))
     first, second, third = await hold(me, "1", "2", "3")

@@ -139,6 +139,42 @@ async def test_who_asks_twice_has_one_place(pipe: Pipe) -> None:
     assert leaks(connect(settings.REDIS_URL)) == []
 
 
+async def test_who_takes_a_run_over_takes_its_place_and_the_dead_cannot_take_it_back(pipe: Pipe) -> None:
+    dead, heir = await Line(pipe, "dead").begin(a_replica(slots=1)), await Line(pipe, "heir").begin()
+    assert await dead.ask(an_ask("1")) == Granted("r1")
+    assert await heir.ask(an_ask("1", accepted=True)) == Granted("r1"), "not behind its own former place"
+    assert not await dead.verbs.release(dead.now, "1")
+    await dead.verbs.hold(dead.now, an_ask("1"), asked=dead.now, granted=dead.now, replica="r1")
+    assert connect(settings.REDIS_URL).hget("adm:t:1", "owner") == "heir"
+    await heir.release("1")
+    assert leaks(connect(settings.REDIS_URL)) == []
+
+
+async def test_who_takes_a_waiting_run_over_keeps_the_age_of_its_place(pipe: Pipe) -> None:
+    dead, heir = await Line(pipe, "dead").begin(a_replica(slots=1)), await Line(pipe, "heir").begin()
+    await heir.ask(an_ask("0"))
+    await dead.ask(an_ask("1", user="one"))
+    heir.now += 5_000
+    await heir.ask(an_ask("2", user="one"))
+    await heir.ask(an_ask("1", user="one", accepted=True))
+    assert await heir.drain(["0"], grants=2) == ["1", "2"]
+
+
+async def test_who_was_accepted_before_waits_but_is_not_refused(pipe: Pipe) -> None:
+    policy = Policy(max_waiting=1, users=dict.fromkeys(Tier, Budget(concurrency=1)))
+    line = await Line(pipe, policy=policy).begin(a_replica(slots=1, kv=1_000))
+    await line.ask(an_ask("1", user="u"))
+    await line.ask(an_ask("2", user="v"))
+    assert isinstance(await line.ask(an_ask("3", user="u")), Refused)
+    assert await line.ask(an_ask("3", user="u", accepted=True)) == WaitState(2, None)
+    never = await line.ask(an_ask("4", prompt_tokens=2_000, accepted=True))
+    assert isinstance(never, Refused)
+    assert never.code == "too_large"
+    await line.verbs.set_replicas(line.now, "m", [])
+    assert await line.ask(an_ask("5", accepted=True)) == NoneReady()
+    assert leaks(connect(settings.REDIS_URL)) == []
+
+
 async def test_an_owner_that_was_never_heard_must_beat_first(pipe: Pipe) -> None:
     await Line(pipe).begin(a_replica())
     with pytest.raises(Stranger):
@@ -209,6 +245,7 @@ async def test_nothing_leaks_whatever_happens_in_whatever_order(pipe: Pipe) -> N
                     prompt_tokens=dice.randrange(1_500),
                     prefer=dice.choice(["", "r1", "gone"]),
                     avoid=dice.choice([(), ("r0", "r2")]),
+                    accepted=dice.random() < 0.2,
                 )
                 if not isinstance(await line.ask(ask), Refused | NoneReady):
                     live[ask.ticket] = line
@@ -216,8 +253,7 @@ async def test_nothing_leaks_whatever_happens_in_whatever_order(pipe: Pipe) -> N
                     live.pop(ask.ticket, None)
             case 4 | 5 | 6 if live:
                 ticket = dice.choice(list(live))
-                live.pop(ticket)
-                await line.verbs.release(line.now, ticket, dice.choice([None, 10]))
+                await live.pop(ticket).verbs.release(line.now, ticket, dice.choice([None, 10]))
             case _:
                 await line.verbs.set_replicas(line.now, "m", dice.sample(replicas, dice.randrange(5)))
         if turn % 20 == 0:
@@ -225,8 +261,8 @@ async def test_nothing_leaks_whatever_happens_in_whatever_order(pipe: Pipe) -> N
                 each.now = line.now
                 await each.beat()
             assert leaks(valkey) == [], turn
-    for ticket in live:
-        await lines[0].verbs.release(lines[0].now, ticket)
+    for ticket, line in live.items():
+        await line.verbs.release(line.now, ticket)
     assert leaks(valkey) == []
     assert list(valkey.scan_iter("adm:t:*")) == []
 

@@ -80,6 +80,8 @@ class Person(threading.Thread):
             if self._hit is None:
                 return
             at, takeover = self._hit
+            if kind not in ("text", "done"):
+                return
             if takeover and seq < self._seq_at_hit + JUMP:
                 # On its way before the kill; an end means that there was nothing left to take over.
                 self._hit = None if kind == "done" else self._hit

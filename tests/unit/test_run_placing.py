@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from apps.conversations.runner.context import Context
@@ -28,10 +29,12 @@ def test_of_a_high_limit_only_what_answers_usually_need_is_reserved(settings: An
     assert ask_of(claimed_run(), context(max_tokens=100_000), prefer="", failed=()).output_tokens == 500
 
 
-def test_each_try_is_a_ticket_of_its_own() -> None:
+def test_a_run_has_one_ticket_and_is_not_refused_once_it_was_begun() -> None:
     claimed = claimed_run(tier="plus")
     first = ask_of(claimed, context(), prefer="a", failed=())
     second = ask_of(claimed, context(), prefer="a", failed=("a",))
-    assert first.ticket != second.ticket
+    third = ask_of(replace(claimed, attempt=2), context(), prefer="a", failed=())
+    assert first.ticket == second.ticket == third.ticket
+    assert [ask.accepted for ask in (first, second, third)] == [False, True, True]
     assert (second.avoid, second.prefer, second.tier) == (("a",), "a", Tier.PLUS)
     assert (first.user, first.organization) == (str(claimed.user_id), str(claimed.organization_id))

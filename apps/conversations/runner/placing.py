@@ -14,11 +14,11 @@ from inference.client import Ask, Lane, Tier
 
 def ask_of(run: ClaimedRun, context: Context, *, prefer: str, failed: Sequence[str]) -> Ask:
     """Of a limit that callers set high to be safe only what answers usually need is reserved: an engine whose memory
-    runs out after all makes answers wait, not fail. `failed`: replicas that broke off in this attempt; each try is a
-    ticket of its own."""
+    runs out after all makes answers wait, not fail. `failed`: replicas that broke off in this attempt. The ticket is
+    the run's: a new attempt takes the place of the one before it. No answer that was begun is refused its place."""
     prompt = sum(estimate_tokens(message.content) + MESSAGE_OVERHEAD for message in context.messages)
     return Ask(
-        ticket=f"{run.id.hex}-{run.attempt}-{len(failed)}",
+        ticket=run.id.hex,
         model=run.model,
         lane=lane_of(run, prompt),
         tier=Tier(run.tier),
@@ -28,6 +28,7 @@ def ask_of(run: ClaimedRun, context: Context, *, prefer: str, failed: Sequence[s
         output_tokens=min(context.max_tokens, settings.RUN_RESERVED_OUTPUT_TOKENS),
         prefer=prefer,
         avoid=tuple(failed),
+        accepted=run.attempt > 1 or bool(failed),
     )
 
 

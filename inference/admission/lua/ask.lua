@@ -1,16 +1,18 @@
 -- A ticket asks for a place.
--- ARGV: now, epoch, owner, ticket, model, lane, tier, user, organization, need, prefer, avoid (one a line), asked,
--- again ("1": it waited before Valkey was emptied, and is not refused now).
+-- ARGV: now, epoch, owner, ticket, model, lane, tier, user, organization, need, prefer, avoid (one a line), asked, mark
+-- (comes back with the news of its grant), again: "reminded" (it waited before Valkey was emptied) or "accepted" (it was
+-- in line or at work before); either is not refused now, unless it can never fit. What the ticket held or waited for
+-- before, perhaps with an owner that died, it gives up; the age of its place in the line it keeps.
 -- Returns {'epoch'}, {'none'} (no replica), {'granted', replica}, {'queued', position, seconds}, or
 -- {'refused', code, seconds until it is worth asking again, largest ticket or seconds}. '' for unknown seconds.
-local now, again = tonumber(ARGV[1]), ARGV[14] == '1'
+local now, again = tonumber(ARGV[1]), ARGV[15] ~= ''
 local stranger, settling = is_stranger(ARGV[3], ARGV[2], now)
 if stranger then return { 'epoch' } end
 local old = read_ticket(ARGV[4])
 if old then drop(old, nil, now) end
 local t = { id = ARGV[4], model = ARGV[5], class = ARGV[6] .. ':' .. ARGV[7], lane = ARGV[6], tier = ARGV[7],
   user = ARGV[8], organization = ARGV[9], owner = ARGV[3], need = tonumber(ARGV[10]), prefer = ARGV[11],
-  avoid = ARGV[12], asked = tonumber(ARGV[13]) }
+  avoid = ARGV[12], asked = math.min(tonumber(ARGV[13]), old and old.asked or math.huge), mark = ARGV[14] }
 local base, model = 'adm:m:' .. t.model, read_model(t.model)
 
 local function seconds(s) return s and string.format('%.3f', s) or '' end
@@ -42,9 +44,9 @@ local function no_place(c, mine, wait)
 end
 
 local largest = tonumber(call('HGET', base, 'largest') or 0)
+if largest == 0 and ARGV[15] ~= 'reminded' then return { 'none' } end
+if largest > 0 and t.need > largest then return refuse('too_large', nil, largest) end
 if not again then
-  if largest == 0 then return { 'none' } end
-  if t.need > largest then return refuse('too_large', nil, largest) end
   local refusal = over_limit('u:' .. t.user, 'user_limit', P.users[t.tier])
     or over_limit('o:' .. t.organization, 'organization_limit', P.organizations[t.tier])
   if refusal then return refusal end

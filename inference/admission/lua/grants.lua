@@ -9,7 +9,7 @@ end
 
 local function tell(t)
   local feed = 'adm:feed:' .. t.owner
-  call('RPUSH', feed, t.id .. '\n' .. t.replica)
+  call('RPUSH', feed, t.id .. '\n' .. t.replica .. '\n' .. t.mark)
   call('PEXPIRE', feed, P.owner_ttl_ms)
 end
 

@@ -4,9 +4,9 @@
 --   adm:epoch            hash    id, at, settle: which life of this Valkey it is, and until when nothing is granted
 --   adm:owners           zset    owner -> until when it is believed to be alive;  adm:dying  set  those being reaped
 --   adm:o:OWNER          set     its tickets
---   adm:feed:OWNER       list    what was granted to its waiting tickets: "ticket\nreplica"
+--   adm:feed:OWNER       list    what was granted to its waiting tickets: "ticket\nreplica\nmark"
 --   adm:deadlines        zset    ticket -> when it is dropped, whatever its owner says
---   adm:t:TICKET         hash    model class user organization owner need asked prefer avoid;
+--   adm:t:TICKET         hash    model class user organization owner need asked mark prefer avoid;
 --                                passed; replica granted charged ("1" when its tags paid for it)
 --   adm:flying           hash    "u:USER", "o:ORGANIZATION" -> its tickets that wait or hold
 --   adm:budget:...       string  when the token budget of a user or an organization will be whole again
@@ -34,19 +34,19 @@ end
 
 local function read_ticket(id)
   local f = call('HMGET', 'adm:t:' .. id, 'model', 'class', 'user', 'organization', 'owner', 'need', 'asked', 'prefer',
-    'avoid', 'replica', 'granted', 'charged')
+    'avoid', 'replica', 'granted', 'charged', 'mark')
   if not f[1] then return nil end
   local lane, tier = split_class(f[2])
   return {
     id = id, model = f[1], class = f[2], lane = lane, tier = tier, user = f[3], organization = f[4], owner = f[5],
     need = tonumber(f[6]), asked = tonumber(f[7]), prefer = f[8], avoid = f[9], replica = f[10] or nil,
-    granted = tonumber(f[11] or 0), charged = f[12] == '1',
+    granted = tonumber(f[11] or 0), charged = f[12] == '1', mark = f[13] or '',
   }
 end
 
 local function write_ticket(t, deadline)
   call('HSET', 'adm:t:' .. t.id, 'model', t.model, 'class', t.class, 'user', t.user, 'organization', t.organization,
-    'owner', t.owner, 'need', t.need, 'asked', t.asked, 'prefer', t.prefer, 'avoid', t.avoid)
+    'owner', t.owner, 'need', t.need, 'asked', t.asked, 'mark', t.mark, 'prefer', t.prefer, 'avoid', t.avoid)
   call('SADD', 'adm:o:' .. t.owner, t.id)
   call('ZADD', 'adm:deadlines', deadline, t.id)
   call('HINCRBY', 'adm:flying', 'u:' .. t.user, 1)
