@@ -26,7 +26,7 @@ from apps.conversations.runner.execution import Execution  # noqa: E402
 from apps.conversations.runner.flusher import Flusher  # noqa: E402
 from apps.conversations.runner.process import RunnerProcess  # noqa: E402
 from apps.conversations.services import finishing, runs  # noqa: E402
-from apps.conversations.types import ClaimedRun, RunResult  # noqa: E402
+from apps.conversations.types import RunResult  # noqa: E402
 from apps.core.db import in_db  # noqa: E402
 from inference.pipe import Script  # noqa: E402
 
@@ -75,17 +75,12 @@ def _attempts(run_ids: Sequence[UUID]) -> dict[UUID, int]:
 
 
 class UnfencedRunner(RunnerProcess):
+    kind_of_execution = UnfencedExecution
+
     def __init__(self) -> None:
         super().__init__()
         self.log = UnfencedLog(self.valkey)
         self.flusher = UnfencedFlusher(self.log)
-
-    def _start(self, claimed: ClaimedRun) -> None:
-        execution = UnfencedExecution(
-            claimed, runner=str(self.id), pool=self.pool, event_log=self.log, flusher=self.flusher
-        )
-        self.executions[claimed.id] = execution
-        self._background(self._execute(execution), f"run-{claimed.id}")
 
 
 async def main() -> None:

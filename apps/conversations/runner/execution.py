@@ -27,7 +27,7 @@ from apps.conversations.runner.decision import decision_view
 from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.patience import backoff, explain, until_db
-from apps.conversations.runner.placing import ask_of
+from apps.conversations.runner.placing import AnswerLengths, ask_of
 from apps.conversations.runner.writer import TAKEOVER_JUMP, FencedOut, RunWriter
 from apps.conversations.services import finishing, runs
 from apps.conversations.services.admission import measure_run
@@ -61,8 +61,16 @@ class Execution:
     """Executes a claimed run to its end. `cancel` may be called at any time."""
 
     def __init__(
-        self, run: ClaimedRun, *, runner: str, pool: ReplicaPool, event_log: AsyncLog, flusher: Flusher
+        self,
+        run: ClaimedRun,
+        *,
+        runner: str,
+        pool: ReplicaPool,
+        event_log: AsyncLog,
+        flusher: Flusher,
+        lengths: AnswerLengths,
     ) -> None:
+        self.lengths = lengths
         self.claimed, self.runner, self.pool, self.log, self.flusher = run, runner, pool, event_log, flusher
         self.writer = RunWriter(run.id, run.attempt)
         self.started = time.monotonic()
@@ -248,7 +256,8 @@ class Execution:
 
     async def _stream(self, context: Context) -> RunResult:
         preferred = self.replica or self._warm_replica()
-        ask = ask_of(self.claimed, context, prefer=preferred, failed=self.avoid)
+        expected = self.lengths.expected(self.model.id if self.model else "")
+        ask = ask_of(self.claimed, context, output_tokens=expected, prefer=preferred, failed=self.avoid)
         async with self.pool.reserve(ask, on_wait=self._emit_waiting) as lease:
             if self.replica and self.writer.text_length and self.avoid:
                 self.replica = lease.replica.id
@@ -262,6 +271,7 @@ class Execution:
             finally:
                 await stream.aclose()
                 lease.spent(len(self.writer.prompt_token_ids) + self.writer.tokens)
+        self.lengths.note(lease.model.id, self.writer.tokens)
         state = RunState.INCOMPLETE if reason == "length" else RunState.COMPLETED
         return self._result(state, reason)
 

@@ -19,6 +19,7 @@ from apps.conversations.eventlog import AsyncLog, lane_key
 from apps.conversations.runner.execution import Execution
 from apps.conversations.runner.exporter import exporting
 from apps.conversations.runner.flusher import Flusher
+from apps.conversations.runner.placing import AnswerLengths
 from apps.conversations.runner.titles import make_title
 from apps.conversations.services import runs
 from apps.conversations.services.admission import admission_policy
@@ -43,6 +44,8 @@ AWAY = (redis.RedisError, OSError, OperationalError, InterfaceError)
 class RunnerProcess:
     """Executes runs until it is told to stop, then drains and hands the rest over."""
 
+    kind_of_execution = Execution
+
     def __init__(self) -> None:
         self.valkey = Pipe(settings.REDIS_URL)
         self.log = AsyncLog(self.valkey)
@@ -53,6 +56,7 @@ class RunnerProcess:
         self.admission = Admission(settings.REDIS_URL, owner=new_id().hex, policy=admission_policy())
         self.pool = ReplicaPool(settings.REDIS_URL, replica_urls=settings.REPLICA_URLS, admission=self.admission)
         self.flusher = Flusher(self.log)
+        self.lengths = AnswerLengths()
         self.executions: dict[UUID, Execution] = {}
         self.claiming: set[UUID] = set()
         self.tasks: set[asyncio.Task[None]] = set()
@@ -162,7 +166,14 @@ class RunnerProcess:
         return execution is not None and not execution.writer.fenced
 
     def _start(self, claimed: ClaimedRun) -> None:
-        execution = Execution(claimed, runner=str(self.id), pool=self.pool, event_log=self.log, flusher=self.flusher)
+        execution = self.kind_of_execution(
+            claimed,
+            runner=str(self.id),
+            pool=self.pool,
+            event_log=self.log,
+            flusher=self.flusher,
+            lengths=self.lengths,
+        )
         self.executions[claimed.id] = execution
         self._background(self._execute(execution), f"run-{claimed.id}")
 
