@@ -19,7 +19,7 @@ django.setup()
 from apps.conversations.runner.context import Context  # noqa: E402
 from apps.conversations.runner.execution import Execution  # noqa: E402
 from apps.conversations.runner.process import RunnerProcess  # noqa: E402
-from apps.conversations.types import ClaimedRun, RunResult  # noqa: E402
+from apps.conversations.types import RunResult  # noqa: E402
 from apps.core.valkey import valkey  # noqa: E402
 
 
@@ -42,11 +42,7 @@ class Forgetful(Dispatching):
 
 
 class DispatchingRunner(RunnerProcess):
-    def _start(self, claimed: ClaimedRun) -> None:
-        kind = Forgetful if os.environ.get("RETRY_AFTER_DISPATCH") else Dispatching
-        execution = kind(claimed, runner=str(self.id), pool=self.pool, event_log=self.log, flusher=self.flusher)
-        self.executions[claimed.id] = execution
-        self._background(self._execute(execution), f"run-{claimed.id}")
+    kind_of_execution = Forgetful if os.environ.get("RETRY_AFTER_DISPATCH") else Dispatching
 
 
 async def main() -> None:
