@@ -309,6 +309,11 @@ class ReplicaPool:
                     self._retire(member)
                 self._line.serve(info.id)
 
+    def abandon(self, ticket: str) -> None:
+        """Give up a place that was asked for in another process and will not be used."""
+        if self._admission is not None:
+            self._admission.abandon(ticket)
+
     def _judge(self, member: Member, error: InferenceError | None, asked_at: float) -> None:
         member.judge(error, asked_at)
         if isinstance(error, EngineFailed | EngineUnavailable):

@@ -1,8 +1,8 @@
 """What other apps may use of conversations and runs."""
 
 from apps.conversations.selectors import run_view
-from apps.conversations.services.admission import admission_policy, admit
 from apps.conversations.services.api_runs import ApiCall, find_api_run, start_api_run
+from apps.conversations.services.line import admission_policy
 from apps.conversations.services.registry import known_models
 from apps.conversations.services.runs import cancel_run
 from apps.conversations.types import ChatMessage, Lane, RunFrame, RunParams, RunState, StartedRun
@@ -16,7 +16,6 @@ __all__ = [
     "RunState",
     "StartedRun",
     "admission_policy",
-    "admit",
     "cancel_run",
     "find_api_run",
     "known_models",

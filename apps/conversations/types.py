@@ -24,6 +24,16 @@ ACTIVE = (RunState.QUEUED, RunState.RUNNING, RunState.WAITING_APPROVAL)
 TERMINAL = (RunState.COMPLETED, RunState.INCOMPLETE, RunState.CANCELLED, RunState.FAILED)
 
 
+CHARS_PER_TOKEN = 3.2
+LEAST_OUTPUT_TOKENS = 256
+"""What is reserved for an answer at the least, unless its caller wants less."""
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of `text`, on the high side for languages with long words and for code."""
+    return int(len(text.encode()) / CHARS_PER_TOKEN) + 1
+
+
 def queued_at(moment: datetime) -> dict[str, Any]:
     """The first entry of a run's transitions."""
     return {"state": RunState.QUEUED.value, "at": moment.isoformat(), "attempt": 0, "by": "web"}

@@ -8,12 +8,14 @@ line of one process without Valkey to `inference.client`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import redis
 
@@ -169,6 +171,14 @@ class Admission:
         """Of all processes together. Raises redis.RedisError."""
         return await self._verbs.capacity(model)
 
+    def abandon(self, ticket: str) -> None:
+        """Give a place back that was asked for elsewhere and is not needed."""
+        self._in_background(self._release_unasked(ticket))
+
+    async def _release_unasked(self, ticket: str) -> None:
+        with contextlib.suppress(redis.RedisError):  # then it lapses
+            await self._verbs.release(self._now(), ticket, 0, whole=False)
+
     async def _admit(self, ticket: _Ticket) -> Grant:
         if self._replicas_changed.is_set():
             await self._meet()
@@ -206,7 +216,7 @@ class Admission:
                 ticket.tell(reply)
             case Refused():
                 ticket.nothing_there = True
-                ticket.fail(self._count(self._refusal(ticket.ask, reply)))
+                ticket.fail(self._count(reply.error(ticket.ask)))
             case NoneReady():
                 ticket.nothing_there = True
                 ticket.fail(NoReplica(ticket.ask.model))
@@ -215,23 +225,6 @@ class Admission:
         self.stats.refused[refusal.code] += 1
         return refusal
 
-    def _refusal(self, ask: Ask, refused: Refused) -> Overloaded:
-        smaller = self.policy.smaller.get(ask.model, "")
-        reasons = {
-            "queue_full": f"{refused.detail} requests are already waiting",
-            "wait_too_long": f"the wait would be about {refused.detail.partition('.')[0]} s",
-            "user_limit": "you have too many requests in progress, or used many tokens just now",
-            "organization_limit": "your organization has too many requests in progress, or used many tokens just now",
-            "too_large": f"it needs {ask.need} tokens and the largest replica holds {refused.detail}",
-            "pressure": "the model has more to do than it can finish",
-        }
-        return Overloaded(
-            refused.retry_s or 0.0,
-            reasons[refused.code],
-            code=refused.code,
-            alternative=smaller if self._replicas.get(smaller) else "",
-        )
-
     def _leave(self, ticket: _Ticket) -> None:
         """Release in the background: leaving must not wait for Valkey, nor fail because it is away."""
         if self._tickets.get(ticket.ask.ticket) is not ticket:
@@ -239,7 +232,10 @@ class Admission:
         del self._tickets[ticket.ask.ticket]
         if ticket.nothing_there:
             return
-        task = asyncio.create_task(self._release(ticket))
+        self._in_background(self._release(ticket))
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._releasing.add(task)
         task.add_done_callback(self._releasing.discard)
 

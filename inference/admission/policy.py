@@ -41,16 +41,17 @@ class Policy:
     """All processes of one installation must have the same.
 
     A class is a lane and a tier; its weight, the product of both, is its part of the tokens when all classes wait.
-    `max_waiting`: tickets of one class of one model. `max_wait_s`: by lane, the longest wait; since forecasts err, who
-    would by the forecast wait longer than `accepted_part` of it is refused. `long_share`: what the long lane may hold
-    of a replica's slots and KV tokens. `max_passes`: how many may pass a ticket that does not fit before room is kept
-    for it. `affinity_slack`: how much busier (1 is a full replica) the preferred replica may be. `ladder`: from which
-    strain, the seconds of waiting work as a share of the longest wait of the interactive lane, batch pauses, only the
-    `shortened` part of a wait is accepted, `first_refused` is offered a smaller model, and all are refused. Shortening
-    by strain ends with the strain: a class whose line is long is not refused any longer than the overload lasts.
-    `smaller`: model -> smaller model. A paused batch ticket is served again after `pause_most_s`. `reservation_s`: the
-    longest that a place is held. `window_s`: over which rates are measured. `settle_s`: how long owners may take to
-    tell what they hold after Valkey was emptied.
+    `max_waiting`: tickets of one class of one model. `max_wait_s`: by lane, the longest wait; since forecasts err,
+    who would by the forecast wait longer than `accepted_part` of it is refused. `long_share`: what the long lane
+    may hold of a replica's slots and KV tokens. `max_passes`: how many may pass a ticket that does not fit before
+    room is kept for it. `affinity_slack`: how much busier (1 is a full replica) the preferred replica may be.
+    `ladder`: from which strain, the seconds of waiting work as a share of the longest wait of the interactive lane,
+    batch pauses, only the `shortened` part of a wait is accepted, `first_refused` is offered a smaller model, and
+    all are refused. Shortening by strain ends with the strain: a class whose line is long is not refused any longer
+    than the overload lasts. A paused batch ticket is served again after `pause_most_s`. `reservation_s`: the
+    longest that a place is held. `gate_s`: how long one is kept for a run that no runner has taken up. `window_s`:
+    over which rates are measured. `settle_s`: how long owners may take to tell what they hold after Valkey was
+    emptied.
     """
 
     lanes: Mapping[str, float] = field(default_factory=lambda: _frozen(interactive=8, long=3, batch=1))
@@ -67,9 +68,9 @@ class Policy:
     ladder: tuple[float, float, float, float] = (0.1, 0.25, 0.5, 1.0)
     shortened: float = 0.15
     first_refused: Tier = Tier.FREE
-    smaller: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     pause_most_s: float = 300.0
     reservation_s: float = 3_600.0
+    gate_s: float = 10.0
     window_s: float = 30.0
     heartbeat_s: float = 2.0
     owner_ttl_s: float = 10.0
@@ -92,11 +93,10 @@ class Policy:
             "organizations": {tier: _budget(budget) for tier, budget in self.organizations.items()},
             "ladder": list(self.ladder),
             "first_refused": str(self.first_refused),
-            "smaller": dict(self.smaller),
         }
         for name in _PLAIN:
             table[name] = getattr(self, name)
-        for name in ("burst", "pause_most", "reservation", "window", "owner_ttl", "settle"):
+        for name in ("burst", "gate", "pause_most", "reservation", "window", "owner_ttl", "settle"):
             table[f"{name}_ms"] = getattr(self, f"{name}_s") * 1000
         return f"local P = {_lua(table)}\n"
 

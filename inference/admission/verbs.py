@@ -17,7 +17,7 @@ import redis
 from inference.admission.policy import Policy
 from inference.admission.types import Ask, Lane, Standing, Tier, Waiting
 from inference.pipe import Pipe, Script
-from inference.protocol import ReplicaInfo
+from inference.protocol import Overloaded, ReplicaInfo
 from inference.queueing import WaitState
 
 LUA = Path(__file__).with_name("lua")
@@ -39,6 +39,18 @@ class Refused:
     code: str
     retry_s: float | None
     detail: str
+
+    def error(self, ask: Ask) -> Overloaded:
+        """The same as an error, with the reason in words."""
+        reasons = {
+            "queue_full": f"{self.detail} requests are already waiting",
+            "wait_too_long": f"the wait would be about {self.detail.partition('.')[0]} s",
+            "user_limit": "you have too many requests in progress, or used many tokens just now",
+            "organization_limit": "your organization has too many requests in progress, or used many tokens just now",
+            "too_large": f"it needs {ask.need} tokens and the largest replica holds {self.detail}",
+            "pressure": "the model has more to do than it can finish",
+        }
+        return Overloaded(self.retry_s or 0.0, reasons[self.code], code=self.code, alternative=ask.smaller)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,21 +122,9 @@ class Verbs:
     ) -> Granted | WaitState | Refused | NoneReady:
         """`reminded`: it waited before, since `asked`, and is not refused. `mark` comes back in the feed with the news
         of the grant. Raises Stranger."""
-        since = now if asked is None else asked
         again = "reminded" if reminded else "accepted" if ask.accepted else ""
-        avoid = "\n".join(ask.avoid[:8])
-        arguments = (*_who(ask), ask.prefer, avoid, since, mark, again)
-        reply = await self._run("ask", now, self.epoch, self.owner, *arguments)
-        match reply:
-            case [b"granted", replica]:
-                return Granted(replica.decode())
-            case [b"queued", position, wait]:
-                return WaitState(position, _seconds(wait))
-            case [b"refused", code, retry, detail]:
-                return Refused(code.decode(), _seconds(retry), _text(detail))
-            case [b"none"]:
-                return NoneReady()
-        raise Stranger
+        arguments = asking(ask, asked=now if asked is None else asked, mark=mark, again=again)
+        return answered(await self._run("ask", now, self.epoch, self.owner, *arguments))
 
     async def hold(self, now: float, ask: Ask, *, asked: float, granted: float, replica: str) -> None:
         """Count a place that was granted before, unless another owner has its ticket by now. Raises Stranger."""
@@ -142,7 +142,7 @@ class Verbs:
         return bool(reply)
 
     async def where(self, now: float, tickets: Sequence[str]) -> list[Granted | WaitState | Gone]:
-        return [_place(reply) for reply in await self._run("where", now, *tickets)] if tickets else []
+        return [place_in(reply) for reply in await self._run("where", now, *tickets)] if tickets else []
 
     async def capacity(self, model: str) -> Standing:
         slots, running, rate, level, *classes = await self._run("capacity", model)
@@ -160,7 +160,27 @@ def _who(ask: Ask) -> tuple[str | int, ...]:
     return ask.ticket, ask.model, ask.lane.value, ask.tier.value, ask.user, ask.organization, ask.need
 
 
-def _place(reply: list[Any]) -> Granted | WaitState | Gone:
+def asking(ask: Ask, *, asked: float | str, mark: int, again: str) -> tuple[str | int | float, ...]:
+    """The arguments of an ask after its owner."""
+    avoid = "\n".join(ask.avoid[:8])
+    return (*_who(ask), ask.prefer, avoid, asked, mark, int(bool(ask.smaller)), again)
+
+
+def answered(reply: list[Any]) -> Granted | WaitState | Refused | NoneReady:
+    """The reply to an ask. Raises Stranger."""
+    match reply:
+        case [b"granted", replica]:
+            return Granted(replica.decode())
+        case [b"queued", position, wait]:
+            return WaitState(position, _seconds(wait))
+        case [b"refused", code, retry, detail]:
+            return Refused(code.decode(), _seconds(retry), _text(detail))
+        case [b"none"]:
+            return NoneReady()
+    raise Stranger
+
+
+def place_in(reply: list[Any]) -> Granted | WaitState | Gone:
     match reply:
         case [b"granted", replica]:
             return Granted(replica.decode())

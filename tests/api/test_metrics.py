@@ -14,7 +14,8 @@ from prometheus_client import REGISTRY
 
 from apps.conversations.metrics import record_end
 from apps.conversations.runner.process import RunnerProcess
-from apps.conversations.services.admission import admission_policy, admit
+from apps.conversations.services.admission import admit
+from apps.conversations.services.line import admission_policy
 from apps.conversations.types import RunResult, RunState
 from apps.core.errors import Overloaded
 from inference.client import Admission, Ask, Lane

@@ -152,9 +152,7 @@ async def test_a_ticket_that_does_not_fit_lets_only_so_many_pass(pipe: Pipe) -> 
 
 async def test_the_pressure_ladder_is_climbed_rung_by_rung(pipe: Pipe) -> None:
     limits = {"interactive": 100, "long": 1_000, "batch": 10_000}
-    policy = Policy(
-        ladder=(0.2, 0.4, 0.6, 0.8), max_waiting=8, max_wait_s=limits, shortened=0.5, smaller={"m": "small"}
-    )
+    policy = Policy(ladder=(0.2, 0.4, 0.6, 0.8), max_waiting=8, max_wait_s=limits, shortened=0.5)
     line = await a_full_line(pipe, policy)
     await line.release("first-0", after_s=10)
     await line.ask(an_ask("first-1"))
@@ -178,9 +176,12 @@ async def test_the_pressure_ladder_is_climbed_rung_by_rung(pipe: Pipe) -> None:
     for n in range(2):
         await line.ask(an_ask(f"p{n}", tier=Tier.PLUS))
     assert await level() == 3
-    refusal = await line.ask(an_ask("d"))
+    refusal = await line.ask(an_ask("d", smaller="small"))
     assert isinstance(refusal, Refused)
     assert refusal.code == "pressure"
+    refusal = await line.ask(an_ask("d"))
+    assert isinstance(refusal, Refused)
+    assert refusal.code == "wait_too_long", "there is nothing smaller to offer"
     for n in range(2):
         assert isinstance(await line.ask(an_ask(f"e{n}", tier=Tier.ENTERPRISE)), WaitState)
     assert await level() == 4

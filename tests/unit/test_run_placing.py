@@ -7,6 +7,7 @@ from typing import Any
 
 from apps.conversations.runner.context import Context
 from apps.conversations.runner.placing import AnswerLengths, ask_of
+from apps.conversations.types import LEAST_OUTPUT_TOKENS
 from inference.client import Lane, Tier
 from inference.protocol import ChatMessage
 from tests.factories.runner import claimed_run
@@ -41,18 +42,18 @@ def test_what_is_expected_is_what_nineteen_of_twenty_answers_needed(settings: An
     assert lengths.expected("b") == 2_000
     for _ in range(AnswerLengths.REMEMBERED):
         lengths.note("a", 3)
-    assert lengths.expected("a") == AnswerLengths.LEAST
+    assert lengths.expected("a") == LEAST_OUTPUT_TOKENS
     for _ in range(AnswerLengths.REMEMBERED):
         lengths.note("a", 9_000)
     assert lengths.expected("a") == 2_000, "never more than that"
 
 
-def test_a_run_has_one_ticket_and_is_not_refused_once_it_was_begun() -> None:
+def test_a_run_has_one_ticket_and_is_not_refused_what_the_web_accepted() -> None:
     claimed = claimed_run(tier="plus")
     first = ask_of(claimed, context(), output_tokens=500, prefer="a", failed=())
     second = ask_of(claimed, context(), output_tokens=500, prefer="a", failed=("a",))
     third = ask_of(replace(claimed, attempt=2), context(), output_tokens=500, prefer="a", failed=())
     assert first.ticket == second.ticket == third.ticket
-    assert [ask.accepted for ask in (first, second, third)] == [False, True, True]
+    assert all(ask.accepted for ask in (first, second, third))
     assert (second.avoid, second.prefer, second.tier) == (("a",), "a", Tier.PLUS)
     assert (first.user, first.organization) == (str(claimed.user_id), str(claimed.organization_id))

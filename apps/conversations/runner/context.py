@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from apps.conversations.types import CHARS_PER_TOKEN, RunParams, Turn, estimate_tokens
 from apps.conversations.types import ChatMessage as PromptMessage
-from apps.conversations.types import RunParams, Turn
 from apps.files.public import SearchResult, fit_sources
 from inference.protocol import ChatMessage
 
@@ -22,7 +22,6 @@ SYSTEM_WITH_SOURCES = (
 )
 MESSAGE_OVERHEAD = 8
 """Tokens that a chat template adds to a message, rounded up."""
-CHARS_PER_TOKEN = 3.2
 MIN_OUTPUT = 64
 NEAR = 0.8
 """From this part of the budget on, an estimate is not good enough."""
@@ -50,11 +49,6 @@ class Context:
             body |= passages_event(self.given)
             del body["type"]
         return body
-
-
-def estimate_tokens(text: str) -> int:
-    """Tokens of `text`, on the high side for languages with long words and for code."""
-    return int(len(text.encode()) / CHARS_PER_TOKEN) + 1
 
 
 def budget(context_length: int, wanted: int) -> tuple[int, int]:

@@ -101,7 +101,11 @@ class Execution:
             try:
                 if await self._take_over():
                     self.flusher.add(self.writer)
-                    await self._end(await self._answer())
+                    result = await self._answer()
+                    if self.waited_ms is None:
+                        # The web got a place in line for it that was never used.
+                        self.pool.abandon(self.claimed.id.hex)
+                    await self._end(result)
             except FencedOut:
                 log.info("run.fenced_out")
             finally:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from django.conf import settings
 
-from apps.conversations.runner.context import MESSAGE_OVERHEAD, Context, estimate_tokens
-from apps.conversations.types import ClaimedRun
-from apps.conversations.types import Lane as RunLane
-from inference.client import Ask, Lane, Tier
+from apps.conversations.runner.context import MESSAGE_OVERHEAD, Context
+from apps.conversations.services.line import lane_of
+from apps.conversations.types import LEAST_OUTPUT_TOKENS, ClaimedRun, estimate_tokens
+from inference.client import Ask, Tier
 
 
 class AnswerLengths:
@@ -22,7 +22,6 @@ class AnswerLengths:
 
     REMEMBERED = 256
     ENOUGH = 32
-    LEAST = 256
 
     def __init__(self) -> None:
         self._seen: dict[str, deque[int]] = {}
@@ -31,21 +30,22 @@ class AnswerLengths:
         self._seen.setdefault(model, deque(maxlen=self.REMEMBERED)).append(tokens)
 
     def expected(self, model: str) -> int:
-        """Nineteen of twenty answers were not longer; at least LEAST."""
+        """Nineteen of twenty answers were not longer; at least LEAST_OUTPUT_TOKENS."""
         most, seen = int(settings.RUN_RESERVED_OUTPUT_TOKENS), self._seen.get(model, ())
         if len(seen) < self.ENOUGH:
             return most
-        return min(most, max(self.LEAST, sorted(seen)[len(seen) * 19 // 20]))
+        return min(most, max(LEAST_OUTPUT_TOKENS, sorted(seen)[len(seen) * 19 // 20]))
 
 
 def ask_of(run: ClaimedRun, context: Context, *, output_tokens: int, prefer: str, failed: Sequence[str]) -> Ask:
     """`output_tokens` are expected of the answer. `failed`: replicas that broke off in this attempt. The ticket is
-    the run's: a new attempt takes the place of the one before it. No answer that was begun is refused its place."""
+    the run's: the web got its place, or its place in line, and a new attempt takes that of the one before it. What was
+    accepted then is not refused now."""
     prompt = sum(estimate_tokens(message.content) + MESSAGE_OVERHEAD for message in context.messages)
     return Ask(
         ticket=run.id.hex,
         model=run.model,
-        lane=lane_of(run, prompt),
+        lane=lane_of(run.lane, prompt),
         tier=Tier(run.tier),
         user=str(run.user_id),
         organization=str(run.organization_id),
@@ -53,12 +53,5 @@ def ask_of(run: ClaimedRun, context: Context, *, output_tokens: int, prefer: str
         output_tokens=min(context.max_tokens, output_tokens),
         prefer=prefer,
         avoid=tuple(failed),
-        accepted=run.attempt > 1 or bool(failed),
+        accepted=True,
     )
-
-
-def lane_of(run: ClaimedRun, prompt_tokens: int) -> Lane:
-    """Batch work stays batch; a long prompt has a lane of its own, so that it cannot freeze short ones."""
-    if run.lane == RunLane.BATCH:
-        return Lane.BATCH
-    return Lane.LONG if prompt_tokens > settings.RUN_LONG_PROMPT_TOKENS else Lane.INTERACTIVE

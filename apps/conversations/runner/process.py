@@ -22,8 +22,8 @@ from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.placing import AnswerLengths
 from apps.conversations.runner.titles import make_title
 from apps.conversations.services import runs
-from apps.conversations.services.admission import admission_policy
 from apps.conversations.services.handoff import CANCEL_CHANNEL
+from apps.conversations.services.line import admission_policy
 from apps.conversations.types import ClaimedRun, Lane
 from apps.core.db import in_db
 from apps.core.ids import new_id

@@ -1,7 +1,7 @@
 """Whether a new run may start: which model it means, and whether the waiting line has room.
 
 Checked before anything is written, so that an overloaded system answers with its own HTTP status, the reason
-and how long to wait. The runner's replica pool decides again with exact numbers.
+and how long to wait. The shared line decides (`line`); while there is none, the runs in Postgres are counted.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import redis
 import structlog
@@ -18,18 +19,21 @@ from django.db import connection
 from apps.accounts.types import Actor
 from apps.conversations.metrics import REJECTIONS
 from apps.conversations.models import Run
+from apps.conversations.services.line import enter_line, leave_line, standing_of
 from apps.conversations.services.registry import known_capacity
 from apps.conversations.services.routing import Choice, choose_model
-from apps.conversations.types import RunState
+from apps.conversations.types import ACTIVE, RunState
 from apps.core.errors import Overloaded, RateLimited
+from apps.core.ids import new_id
 from apps.core.valkey import valkey
-from inference.admission import Budget, Policy, Tier
+from inference.admission import Lane, Policy, Tier
 from inference.protocol import ModelInfo
 
 log = structlog.get_logger(__name__)
 _UNMEASURED_RUN_S = 5.0
 _MEAN_RUN_KEY = "stats:mean_run_s"
 _MEASURE_EVERY_S = 1.0
+_LINE_AT_MOST = Policy().max_waiting * len(Lane) * len(Tier)
 # Plain SQL, for every post asks it: the query builder took a quarter of a web process's time.
 _ACTIVE = """
     SELECT count(*) FILTER (WHERE model = %s), count(*) FILTER (WHERE user_id = %s)
@@ -57,29 +61,50 @@ class Room:
     places: int
 
 
-def admit(actor: Actor, requested: str, text: str = "") -> Choice:
+@dataclass(slots=True)
+class Place:
+    """What admission gives: a model, and a place for the run `run_id` that is about to be written. Given up with the
+    end of the `with`, unless it was kept. `in_line`: the shared line has it."""
+
+    choice: Choice
+    run_id: UUID
+    in_line: bool
+    kept: bool = False
+
+    def keep(self) -> None:
+        """The run has been written, and the place is its own."""
+        self.kept = True
+
+    def __enter__(self) -> Place:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self.in_line and (kind is not None or not self.kept):
+            leave_line(self.run_id)
+
+
+def admit(actor: Actor, requested: str, text: str = "") -> Place:
     """Accept a run of `requested` for now, or say why not and how long to wait.
 
-    Raises ModelNotFound, NoReplica, Overloaded or RateLimited. A model that is still loading accepts a short line.
+    Raises ModelNotFound, NoReplica, Overloaded, RateLimited or TooLarge. A model that is still loading accepts a short
+    line.
     """
     choice = choose_model(requested, text)
-    model = choice.model
+    model, run_id = choice.model, new_id()
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE, [model.id, actor.user_id])
         waiting, own = cursor.fetchone()
-    check_room(room_of(model), waiting=waiting, own=own)
-    return choice
+    check_room(room_of(model, in_line=True), waiting=waiting, own=own)
+    in_line = enter_line(actor, model, run_id, text=text, max_tokens=None)
+    if not in_line:
+        check_room(room_of(model, in_line=False), waiting=waiting, own=own)
+    return Place(choice, run_id, in_line)
 
 
-def admission_policy() -> Policy:
-    """The web refuses a user's run too many before it is written; titles, which have places too, come on top."""
-    budget = Budget(concurrency=2 * settings.RUNS_PER_USER)
-    return Policy(users=dict.fromkeys(Tier, budget))
-
-
-def room_of(model: ModelInfo) -> Room:
+def room_of(model: ModelInfo, *, in_line: bool) -> Room:
+    """The shared line has bounds of its own; the count is the last resort there, should places lapse unused."""
     slots = max(1, known_capacity(model.id).slots)
-    return Room(model, slots, slots * (1 + settings.RUN_QUEUE_PER_SLOT))
+    return Room(model, slots, slots * (1 + settings.RUN_QUEUE_PER_SLOT) + (_LINE_AT_MOST if in_line else 0))
 
 
 def check_room(room: Room, *, waiting: int, own: int) -> None:
@@ -128,11 +153,13 @@ def measure_run(seconds: float) -> None:
 
 
 def place_in_line(run: Run) -> dict[str, Any]:
-    """`queue_position` (1 is next) and `estimated_wait_s` of a run that waits to be claimed; None of any other.
+    """`queue_position` (1 is next) and `estimated_wait_s` of a run that waits; None of any other.
 
-    The wait is reckoned as for a full line: until a place is free after the active runs before this one, which on the
-    mean are half done.
+    Where there is no shared line the wait is reckoned as for a full one: until a place is free after the active runs
+    before this one, which on the mean are half done.
     """
+    if run.state in ACTIVE and (standing := standing_of(run.id)):
+        return {"queue_position": standing.position, "estimated_wait_s": standing.estimated_wait_s}
     if run.state != RunState.QUEUED:
         return {"queue_position": None, "estimated_wait_s": None}
     slots = max(1, known_capacity(run.model).slots)

@@ -13,8 +13,9 @@ from django.utils import timezone
 from psycopg.types.json import Jsonb
 
 from apps.accounts.types import Actor
-from apps.conversations.services.admission import check_room, room_of
+from apps.conversations.services.admission import Place, check_room, room_of
 from apps.conversations.services.idempotency import digest_of, earlier_run
+from apps.conversations.services.line import enter_line
 from apps.conversations.services.routing import Choice, choose_model
 from apps.conversations.types import ChatMessage, RunParams, StartedRun, queued_at
 from apps.core.db import prepared
@@ -83,26 +84,30 @@ def start_api_run(actor: Actor, call: ApiCall, *, run_id: UUID | None = None) ->
     With a key that was used before: the run of that request, `created` false. Raises TooLarge, IdempotencyMismatch and
     the errors of admission.
     """
-    if sum(len(message.content) for message in call.messages) > settings.MESSAGE_MAX_CHARS * 5:
+    text = "\n".join(message.content for message in call.messages)
+    if len(text) > settings.MESSAGE_MAX_CHARS * 5:
         raise TooLarge("The messages are longer than one million characters in all.")
+    started = StartedRun(run_id or new_id(), new_id(), new_id())
     try:
         choice = choose_model(call.model, call.text)
+        in_line = enter_line(actor, choice.model, started.run_id, text=text, max_tokens=call.params.max_tokens)
     except AppError:
         if replay := find_api_run(actor, call):
             return replay
         raise
-    room = room_of(choice.model)
-    started = StartedRun(run_id or new_id(), new_id(), new_id())
-    values = _values(actor, call, started, choice) | {"room": room.places}
-    for _ in range(2):
-        ((waiting, own, created),) = prepared(_START, values)
-        if created:
-            return started
-        if replay := find_api_run(actor, call):
-            return replay
-        check_room(room, waiting=waiting, own=own)
-        # Else the key was older than keys live, and is free now.
-    raise Conflict("This key is being used at this moment. Try again.")
+    with Place(choice, started.run_id, in_line) as place:
+        room = room_of(choice.model, in_line=in_line)
+        values = _values(actor, call, started, choice) | {"room": room.places}
+        for _ in range(2):
+            ((waiting, own, created),) = prepared(_START, values)
+            if created:
+                place.keep()
+                return started
+            if replay := find_api_run(actor, call):
+                return replay
+            check_room(room, waiting=waiting, own=own)
+            # Else the key was older than keys live, and is free now.
+        raise Conflict("This key is being used at this moment. Try again.")
 
 
 def find_api_run(actor: Actor, call: ApiCall) -> StartedRun | None:

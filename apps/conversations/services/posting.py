@@ -22,11 +22,10 @@ from apps.accounts.types import Actor
 from apps.conversations.access import access_conversation, access_message
 from apps.conversations.models import Conversation, Message, Run
 from apps.conversations.selectors import message_views, new_message_views, run_view
-from apps.conversations.services.admission import admit
+from apps.conversations.services.admission import Place, admit
 from apps.conversations.services.conversations import announce
 from apps.conversations.services.handoff import offer
 from apps.conversations.services.idempotency import MISMATCH, digest_of, earlier_run
-from apps.conversations.services.routing import Choice
 from apps.conversations.types import ACTIVE, RunParams, RunState, queued_at
 from apps.core.errors import AppError, Conflict, IdempotencyMismatch, Invalid, NotFound, TooLarge
 from apps.core.ids import new_id
@@ -70,14 +69,14 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
 
     try:
         check_rate(actor, "run")
-        choice = admit(actor, question.model, question.text)
+        place = admit(actor, question.model, question.text)
     except AppError:
         # What was accepted once is not refused when its client asks again, unless it was deleted meanwhile.
         if earlier := replay():
             access_conversation(actor, question.conversation_id)
             return Posted(_posted_view(earlier), created=False)
         raise
-    with _refusing_a_taken_key(), transaction.atomic():
+    with place, _refusing_a_taken_key(), transaction.atomic():
         conversation = access_conversation(actor, question.conversation_id, lock=True)
         if earlier := replay():
             return Posted(_posted_view(earlier), created=False)
@@ -86,7 +85,7 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
         asked = _message(conversation, "user", question.parent_id, text=question.text, status=RunState.COMPLETED)
         asked.client_id, asked.file_ids = question.client_id, list(dict.fromkeys(question.file_ids))
         answer = _message(conversation, "assistant", asked.id, status=RunState.QUEUED)
-        run = _run(actor, conversation, answer, asked.id, choice, question.model, key, digest, request_id)
+        run = _run(actor, conversation, answer, asked.id, place, question.model, key, digest, request_id)
         asked.run_id = run.id
         Message.objects.bulk_create([asked, answer])
         run.save(force_insert=True)
@@ -94,6 +93,7 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
             conversation.title, conversation.title_by = _title_of(question.text), "question"
         _save_head(conversation, answer.id)
         _hand_off(run, conversation)
+        place.keep()
     return Posted(_posted_view(run, [asked, answer]), created=True)
 
 
@@ -112,13 +112,13 @@ def regenerate(
     key = key or f"regenerate:{client_id}"
     try:
         check_rate(actor, "run")
-        choice = admit(actor, model)
+        place = admit(actor, model)
     except AppError:
         if earlier := earlier_run(actor, key, digest):
             access_conversation(actor, conversation_id)
             return Posted(_posted_view(earlier), created=False)
         raise
-    with _refusing_a_taken_key(), transaction.atomic():
+    with place, _refusing_a_taken_key(), transaction.atomic():
         conversation = access_conversation(actor, conversation_id, lock=True)
         if replay := earlier_run(actor, key, digest):
             return Posted(_posted_view(replay), created=False)
@@ -128,11 +128,12 @@ def regenerate(
         if old.status in ACTIVE:
             raise Conflict("This answer is still being written. Stop it first.")
         answer = _message(conversation, "assistant", old.parent_id, status=RunState.QUEUED)
-        run = _run(actor, conversation, answer, old.parent_id, choice, model, key, digest, request_id)
+        run = _run(actor, conversation, answer, old.parent_id, place, model, key, digest, request_id)
         answer.save(force_insert=True)
         run.save(force_insert=True)
         _save_head(conversation, answer.id)
         _hand_off(run, conversation)
+        place.keep()
     return Posted(_posted_view(run, [answer]), created=True)
 
 
@@ -191,7 +192,7 @@ def _run(
     conversation: Conversation,
     answer: Message,
     question_id: UUID | None,
-    choice: Choice,
+    place: Place,
     requested: str,
     key: str | None,
     digest: str,
@@ -199,6 +200,7 @@ def _run(
 ) -> Run:
     now = timezone.now()
     run = Run(
+        id=place.run_id,
         organization_id=actor.organization_id,
         user_id=actor.user_id,
         conversation_id=conversation.id,
@@ -211,8 +213,8 @@ def _run(
         request_digest=digest,
         request_id=request_id,
         model_requested=requested,
-        model=choice.model.id,
-        decision=choice.decision,
+        model=place.choice.model.id,
+        decision=place.choice.decision,
         params=asdict(RunParams()),
     )
     answer.run_id = run.id

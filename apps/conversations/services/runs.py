@@ -26,6 +26,7 @@ from apps.conversations.selectors import View, run_detail_view
 from apps.conversations.services.conversations import announce
 from apps.conversations.services.finishing import done_event, finish_run
 from apps.conversations.services.handoff import hint_cancel
+from apps.conversations.services.line import leave_line
 from apps.conversations.types import (
     ACTIVE,
     TERMINAL,
@@ -237,6 +238,7 @@ def cancel_run(actor: Actor, run_id: UUID) -> View:
         cancelled = RunResult(RunState.CANCELLED, "", "cancelled", seq=1)
         event = finish_run(run.id, 0, cancelled, by="web")
         if event is not None:
+            leave_line(run.id)
             append_quietly(Append(run.id, 0, 1, encode_frame(1, event), final=True))
             return run_detail_view(access_run(actor, run_id))
     Run.objects.filter(id=run.id, state__in=ACTIVE, cancel_requested_at__isnull=True).update(

@@ -1,18 +1,19 @@
 -- A ticket asks for a place.
 -- ARGV: now, epoch, owner, ticket, model, lane, tier, user, organization, need, prefer, avoid (one a line), asked, mark
--- (comes back with the news of its grant), again: "reminded" (it waited before Valkey was emptied) or "accepted" (it was
--- in line or at work before); either is not refused now, unless it can never fit. What the ticket held or waited for
--- before, perhaps with an owner that died, it gives up; the age of its place in the line it keeps.
+-- (comes back with the news of its grant), smaller ("1" when there is a smaller model to offer), again: "reminded" (it
+-- waited before Valkey was emptied) or "accepted" (it was in line or at work before); either is not refused now, unless
+-- it can never fit. Whoever had the ticket before, the gate or an owner that died, has it no longer: what was granted
+-- stays granted, and who waits keeps the age of its place in the line.
 -- Returns {'epoch'}, {'none'} (no replica), {'granted', replica}, {'queued', position, seconds}, or
 -- {'refused', code, seconds until it is worth asking again, largest ticket or seconds}. '' for unknown seconds.
-local now, again = tonumber(ARGV[1]), ARGV[15] ~= ''
+local now, again = time_of(ARGV[1]), ARGV[16] ~= ''
 local stranger, settling = is_stranger(ARGV[3], ARGV[2], now)
 if stranger then return { 'epoch' } end
 local old = read_ticket(ARGV[4])
-if old then drop(old, nil, now) end
+if old then drop(old, 0, now) end
 local t = { id = ARGV[4], model = ARGV[5], class = ARGV[6] .. ':' .. ARGV[7], lane = ARGV[6], tier = ARGV[7],
   user = ARGV[8], organization = ARGV[9], owner = ARGV[3], need = tonumber(ARGV[10]), prefer = ARGV[11],
-  avoid = ARGV[12], asked = math.min(tonumber(ARGV[13]), old and old.asked or math.huge), mark = ARGV[14] }
+  avoid = ARGV[12], asked = math.min(tonumber(ARGV[13]) or now, old and old.asked or math.huge), mark = ARGV[14] }
 local base, model = 'adm:m:' .. t.model, read_model(t.model)
 
 local function seconds(s) return s and string.format('%.3f', s) or '' end
@@ -34,7 +35,7 @@ end
 -- user may have more of them than places are left (dynamic thresholds, Choudhury and Hahne 1998), or one fills the line.
 local function no_place(c, mine, wait)
   local rung = level(model)
-  if rung >= 4 or (rung == 3 and t.tier == P.first_refused and P.smaller[t.model]) then
+  if rung >= 4 or (rung == 3 and t.tier == P.first_refused and ARGV[15] == '1') then
     return refuse('pressure', half_of_line(c.tokens))
   end
   local left = P.max_waiting - c.waiting
@@ -44,7 +45,7 @@ local function no_place(c, mine, wait)
 end
 
 local largest = tonumber(call('HGET', base, 'largest') or 0)
-if largest == 0 and ARGV[15] ~= 'reminded' then return { 'none' } end
+if largest == 0 and ARGV[16] ~= 'reminded' then return { 'none' } end
 if largest > 0 and t.need > largest then return refuse('too_large', nil, largest) end
 if not again then
   local refusal = over_limit('u:' .. t.user, 'user_limit', P.users[t.tier])
@@ -52,8 +53,25 @@ if not again then
   if refusal then return refusal end
 end
 
-if not settling and call('EXISTS', base .. ':classes') == 0 then
-  local r = choose(t, nil)
+-- What it held it goes on holding though others wait, and what is charged for it: the preferred replica, or the same.
+local function keep()
+  for _, id in ipairs({ t.prefer, old.replica }) do
+    local r = read_replica(t.model, id)
+    if fits(t, r, nil) and not string.find('\n' .. t.avoid .. '\n', '\n' .. id .. '\n', 1, true) then
+      uncharge(t, -t.need)
+      t.charged = true
+      return r
+    end
+  end
+end
+
+if not settling then
+  local r
+  if call('EXISTS', base .. ':classes') == 0 then
+    r = choose(t, nil)
+  elseif old and old.replica and old.model == t.model then
+    r = keep()
+  end
   if r then
     write_ticket(t, now + P.reservation_ms)
     spend_both(t, t.need, now)

@@ -4,10 +4,11 @@ local function grant(t, r, now)
   occupy(t, r, 1)
   t.replica, t.granted = r.id, now
   call('HSET', 'adm:t:' .. t.id, 'replica', r.id, 'granted', now, 'charged', t.charged and '1' or '0')
-  call('ZADD', 'adm:deadlines', now + P.reservation_ms, t.id)
+  call('ZADD', 'adm:deadlines', now + (t.owner == GATE and P.gate_ms or P.reservation_ms), t.id)
 end
 
 local function tell(t)
+  if t.owner == GATE then return end
   local feed = 'adm:feed:' .. t.owner
   call('RPUSH', feed, t.id .. '\n' .. t.replica .. '\n' .. t.mark)
   call('PEXPIRE', feed, P.owner_ttl_ms)

@@ -18,15 +18,26 @@
 --   adm:m:M:c:C:idle     zset    any other user whose finish tag still matters;  ...:q:USER  zset  ticket -> asked
 local call = redis.call
 local CANDIDATES = 8
+-- Whoever accepts runs for others to execute. It has no heartbeat: what it is granted lapses after P.gate_ms, unless the
+-- runner that got the run asks with the same ticket.
+local GATE = 'gate'
+
+-- Milliseconds; '' is the server's own clock.
+local function time_of(said)
+  if said ~= '' then return tonumber(said) end
+  local t = call('TIME')
+  return t[1] * 1000 + t[2] / 1000
+end
 
 local function split_class(class) return string.match(class, '^(%w+):(%w+)$') end
 
 local function class_key(model, class) return 'adm:m:' .. model .. ':c:' .. class end
 
 -- An owner that knows another life of Valkey, or that was given up for dead, must beat and tell what it holds first.
--- Returns also whether nothing is granted yet.
+-- The gate is one while no owner lives. Returns also whether nothing is granted yet.
 local function is_stranger(owner, epoch, now)
   local f = call('HMGET', 'adm:epoch', 'id', 'settle')
+  if owner == GATE then return call('ZCOUNT', 'adm:owners', now, '+inf') == 0, now < tonumber(f[2] or 0) end
   return f[1] ~= epoch or not call('ZSCORE', 'adm:owners', owner), now < tonumber(f[2] or 0)
 end
 

@@ -4,6 +4,7 @@ import { useOnline } from '@/shared/hooks'
 import { Button, Notice } from '@/shared/ui'
 import { IconClock, IconOffline } from '@/shared/ui/icons'
 import styles from './Message.module.css'
+import { useModels } from './models'
 import type { OutboxEntry } from './outbox'
 import { Dots, Line } from './RunStatus'
 import { discardEntry, retryEntry } from './service'
@@ -48,7 +49,9 @@ function Sending({ entry }: { entry: OutboxEntry }) {
 function Refused({ entry }: { entry: OutboxEntry }) {
   const now = useNow(1000)
   const { refusal } = entry
+  const { models } = useModels()
   if (!refusal) return null
+  const { alternative } = refusal
   const left = refusal.retryAt === null ? null : Math.max(0, Math.ceil((refusal.retryAt - now) / 1000))
   return (
     <Notice
@@ -64,6 +67,11 @@ function Refused({ entry }: { entry: OutboxEntry }) {
           {entry.kind === 'regenerate' && (
             <Button size="s" onClick={() => discardEntry(entry)}>
               Dismiss
+            </Button>
+          )}
+          {alternative && (
+            <Button size="s" onClick={() => retryEntry(entry, alternative)}>
+              Ask {models.find((model) => model.id === alternative)?.name ?? alternative}
             </Button>
           )}
           <Button size="s" variant="primary" onClick={() => retryEntry(entry)}>

@@ -119,6 +119,16 @@ describe('the sender', () => {
     expect(onPosted).toHaveBeenCalledTimes(1)
   })
 
+  test('keeps the model that the server offers instead', async () => {
+    const { sender } = setUp(() => {
+      throw new ApiError(503, 'overloaded', 'Large is busy. Small has room.', null, 7, { alternative: 'small' })
+    })
+    add()
+    sender.flush()
+    await settle()
+    expect(outbox.get()[0]?.refusal?.alternative).toBe('small')
+  })
+
   test('stops asking an overloaded server after five refusals, until a person asks', async () => {
     const { calls, sender } = setUp(() => {
       throw overloaded(1)

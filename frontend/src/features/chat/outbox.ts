@@ -10,6 +10,8 @@ export interface Refusal {
   message: string
   /** When the sender tries again by itself (ms since 1970); null when only a person can decide. */
   retryAt: number | null
+  /** A smaller model that has room, when the server offers one. */
+  alternative?: string | null
 }
 
 export interface OutboxEntry {

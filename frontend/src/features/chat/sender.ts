@@ -146,6 +146,7 @@ export class Sender {
         code: api?.code ?? 'unknown',
         message: describeError(error),
         retryAt: again ? Date.now() + seconds * 1000 : null,
+        alternative: typeof api?.problem['alternative'] === 'string' ? api.problem['alternative'] : null,
       },
     })
   }

@@ -122,8 +122,12 @@ export function discardEntry(entry: OutboxEntry): void {
   if (isNew && currentPath() === pathOfConversation(entry.conversationId)) navigate('/')
 }
 
-/** Send a refused entry once more, as a new one: the server may remember the refused id with other contents. */
-export function retryEntry(entry: OutboxEntry): void {
+/**
+ * Send a refused entry once more, perhaps to another model. As a new one where the server may remember the refused id with
+ * other contents.
+ */
+export function retryEntry(entry: OutboxEntry, model: string = entry.model): void {
+  if (model !== entry.model) patchEntry(entry.clientId, { model })
   if (entry.refusal?.code === 'idempotency_mismatch') patchEntry(entry.clientId, { clientId: newId() })
   const current = outbox.get().find((item) => item.createdAt === entry.createdAt)
   if (current) sender.retry(current.clientId)
