@@ -86,15 +86,20 @@ def _standings(models: Collection[str]) -> Iterator[Metric]:
     tickets = GaugeMetricFamily("parley_queue_runs", "Runs that wait for a place on a replica.", labels=where)
     tokens = GaugeMetricFamily("parley_queue_tokens", "Tokens that those may need.", labels=where)
     rate = GaugeMetricFamily("parley_tokens_per_second", "Reserved tokens given back a second.", labels=("model",))
+    forecast = GaugeMetricFamily(
+        "parley_queue_seconds", "Forecast: until all that waits now would have been served.", labels=("model",)
+    )
     level = GaugeMetricFamily("parley_pressure_level", "0 to 4 on the pressure ladder.", labels=("model",))
     for model, standing in asyncio.run(read_standings(settings.REDIS_URL, sorted(models), admission_policy())).items():
         level.add_metric((model,), standing.level)
         if standing.tokens_per_s is not None:
             rate.add_metric((model,), standing.tokens_per_s)
+            queued = sum(waiting.tokens for waiting in standing.waiting)
+            forecast.add_metric((model,), queued / max(1.0, standing.tokens_per_s))
         for waiting in standing.waiting:
             tickets.add_metric((model, waiting.lane.value, waiting.tier.value), waiting.tickets)
             tokens.add_metric((model, waiting.lane.value, waiting.tier.value), waiting.tokens)
-    yield from (tickets, tokens, rate, level)
+    yield from (tickets, tokens, rate, forecast, level)
 
 
 def _line() -> Iterator[Metric]:

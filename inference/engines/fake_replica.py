@@ -210,5 +210,8 @@ class FakeReplica:
             "prefix_cache_hits_total": self.hits,
             "generation_tokens_total": self.tokens,
         }
+        # Room for a context of 2,048 tokens in every slot, as whoever sets so many slots would give it.
+        blocks = max(4096, 64 * self.options.slots)
         page = "".join(f"vllm:{name}{label} {float(value)}\n" for name, value in lines.items())
-        return (page + 'vllm:cache_config_info{block_size="32",engine="0",num_gpu_blocks="4096"} 1.0\n').encode()
+        facts = f'block_size="32",engine="0",num_gpu_blocks="{blocks}"'
+        return (page + f"vllm:cache_config_info{{{facts}}} 1.0\n").encode()

@@ -69,6 +69,8 @@ def test_the_line_of_the_admission_is_told(settings: Any) -> None:
         admission = Admission(settings.REDIS_URL, owner="a", policy=admission_policy())
         await admission.start()
         admission.set_replicas([replica("m", slots=1)])
+        async with admission.acquire(ask_place("m")):
+            await asyncio.sleep(0.1)
         async with admission.acquire(one):
             waiting = asyncio.create_task(_hold(admission, two))
             await asyncio.sleep(0.2)
@@ -82,6 +84,8 @@ def test_the_line_of_the_admission_is_told(settings: Any) -> None:
     assert 'parley_queue_runs{lane="batch",model="m",tier="free"} 1.0' in text
     assert 'parley_queue_tokens{lane="batch",model="m",tier="free"} 20.0' in text
     assert 'parley_pressure_level{model="m"} ' in text
+    forecast = next(line for line in text.splitlines() if line.startswith('parley_queue_seconds{model="m"}'))
+    assert 0 < float(forecast.split()[1]) < 20
 
 
 def _read_there() -> str:
