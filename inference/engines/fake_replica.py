@@ -15,6 +15,7 @@ from typing import Any
 
 from inference.engines import script
 from inference.engines.fake_manners import MANNERS
+from inference.engines.fake_pooling import FakePooling
 from inference.engines.fake_stream import Stream, Voice, Wheel
 from inference.engines.script import Fault, Plan, Script, message_of
 from inference.protocol import ChatMessage
@@ -56,6 +57,7 @@ class FakeReplica:
         self.running: set[Stream] = set()
         self.queue: deque[Stream] = deque()
         self.faults: deque[Fault] = deque()
+        self.pooling = FakePooling()
         self.healthy, self.stopping = True, False
         self.now, self.aborted_at = "", 0.0
         self._voices: dict[tuple[str, bool, bool], Voice] = {}

@@ -5,10 +5,11 @@
 Responsible for: connections, routes, and being told to misbehave (`POST /control` with
 `{"fault": "die", "at": 5, "times": 1}` for the next answers, `{"now": "hang"}` for all that run or come until
 `{"now": ""}`, `{"healthy": false}` or `{"stopping": true}`). What is said is in `script`,
-how it is streamed in `fake_stream`, who gets in in `fake_replica`. `--manner` imitates another kind of server.
+how it is streamed in `fake_stream`, who gets in in `fake_replica`, what is pooled in `fake_pooling`. `--manner`
+imitates another kind of server.
 
-Routes: /v1/models /v1/chat/completions /v1/completions /tokenize /detokenize /version /health /metrics /stats
-/inference/v1/abort_requests /control
+Routes: /v1/models /v1/chat/completions /v1/completions /v1/embeddings /v1/rerank /tokenize /detokenize
+/version /health /metrics /stats /inference/v1/abort_requests /control
 """
 
 from __future__ import annotations
@@ -140,6 +141,8 @@ class _Connection(asyncio.Protocol):
             return self._answer(self._json(), chat=True)
         if path == "/v1/completions":
             return self._answer(self._json(), chat=False)
+        if path in ("/v1/embeddings", "/v1/rerank"):
+            return self._pool(path, self._json())
         always: dict[str, Callable[[], Any]] = {
             "/v1/models": self._models,
             "/stats": server.stats,
@@ -225,6 +228,13 @@ class _Connection(asyncio.Protocol):
             self.server.wheel.at(self.server.loop.time() + wait, lambda: self._reply(reply))
         else:
             self._reply(reply)
+
+    def _pool(self, path: str, body: dict[str, Any]) -> None:
+        pooling = self.server.pooling
+        if pooling.fault in ("refuse", "fail"):
+            raise Refusal(400 if pooling.fault == "refuse" else 500, "the script refuses this request")
+        reply = pooling.embeddings(body) if path == "/v1/embeddings" else pooling.rerank(body)
+        self.server.wheel.at(self.server.loop.time() + pooling.delay_s, lambda: self._reply(reply))
 
     def _reply(self, value: Any, status: int = 200) -> None:
         data = value if isinstance(value, bytes) else b"" if value is None else orjson.dumps(value)

@@ -289,7 +289,7 @@ class HttpClient:
                 connection = await self.exchange(self.build(method, path, body), sink)
                 return await sink.whole
         except TimeoutError:
-            raise HttpError(f"{path}: no answer within {within or self.timeouts.small:g} s") from None
+            raise TooLate(f"{path}: no answer within {within or self.timeouts.small:g} s") from None
         finally:
             if connection is not None and not sink.ended:
                 connection.close()

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit, urlunsplit
 import orjson
 
 from inference.engines import payloads
-from inference.engines.http import HttpClient, HttpError, Timeouts
-from inference.engines.http_answer import KEY_REFUSED, Answer
+from inference.engines.http import HttpClient, HttpError, Timeouts, TooLate
+from inference.engines.http_answer import KEY_REFUSED, Answer, refusal
 from inference.engines.metrics import parse_metrics
 from inference.engines.stream import MERGE_S, MergedStream, Ticker
 from inference.protocol import (
@@ -217,6 +217,18 @@ class OpenAIEngine:
             return mine
         version = self._known.version if self._known else ""
         return parse_metrics(answer.body, slots=self.info.slots, version=version)
+
+    async def ask(self, path: str, body: dict[str, Any], *, within_s: float) -> dict[str, Any]:
+        """One whole exchange with the served model. EngineOverloaded, EngineRejected, EngineUnavailable."""
+        data = orjson.dumps({"model": self._served_model, **body})
+        try:
+            answer = await self.http.call("POST", path, data, within=within_s)
+        except HttpError as error:
+            kind = FailureKind.HUNG if isinstance(error, TooLate) else FailureKind.DIED
+            raise EngineUnavailable(str(error), kind) from None
+        if answer.status != 200:
+            raise refusal(answer.status, answer.headers, answer.body, self.busy)
+        return object_in(answer.body)
 
     async def count_tokens(self, messages: Sequence[ChatMessage]) -> int:
         remote = self._count_remotely if "tokenize" in self.capabilities else None
