@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -38,11 +38,13 @@ from inference.protocol import (
     ModelInfo,
     ModelState,
     NoReplica,
+    Purpose,
     ReplicaInfo,
     ReplicaState,
 )
 from inference.queueing import OnWait, WaitState
 from inference.registry import (
+    CHAT,
     Record,
     fetch_records,
     read_models,
@@ -114,8 +116,8 @@ class Lease:
 class ReplicaPool:
     """`replica_urls`: `model=url` pairs as in PARLEY_REPLICA_URLS, checked by the pool itself and published for
     other processes. `redis_url` may be empty where there is nothing but those. `admission` decides for all processes
-    together; without it, or while it is away, this process has a line of its own. `failures` counts answers that
-    failed, by model and kind."""
+    together; without it, or while it is away, this process has a line of its own. `purposes`: models for anything else
+    do not exist here. `failures` counts answers that failed, by model and kind."""
 
     def __init__(
         self,
@@ -125,13 +127,14 @@ class ReplicaPool:
         limits: PoolLimits = PoolLimits(),
         engine_for: Callable[[ReplicaInfo], Engine] | None = None,
         admission: Admission | None = None,
+        purposes: Collection[Purpose] = CHAT,
     ) -> None:
         self.limits = limits
         self._redis: AsyncRedis | None = _connect(redis_url) if redis_url else None
         self._engine_for = engine_for or (lambda info: make_engine(info, merge_s=limits.merge_s))
         self._static = StaticReplicas(replica_urls, self._engine_for)
         self._members: dict[str, Member] = {}
-        self._admission = admission
+        self._admission, self._purposes = admission, purposes
         self._line = LocalLine(
             self._members_of, self._eta_of, max_waiting=limits.max_waiting, max_wait_s=limits.max_wait_s
         )
@@ -195,7 +198,7 @@ class ReplicaPool:
                 known = {k: r for k, r in known.items() if r.replica.expires_at >= time.time()}
             except (RedisError, OSError) as error:
                 log.warning("the replica registry cannot be read: %s", error)
-        fresh = {r.replica.id: r for r in (*self._static.records(), *fetched)}
+        fresh = {r.replica.id: r for r in (*self._static.records(), *fetched) if r.card.purpose in self._purposes}
         self._absorb(known | fresh)
 
     def _absorb(self, records: dict[str, Record]) -> None:
@@ -216,7 +219,7 @@ class ReplicaPool:
         self._line.serve_all()
 
     def _summarize(self) -> None:
-        self._models = summarize(member.seen() for member in self._members.values())
+        self._models = summarize((member.seen() for member in self._members.values()), self._purposes)
 
     def _retire(self, member: Member) -> None:
         """Close the engine once its last answer is over: an answer in progress must not lose its connection."""

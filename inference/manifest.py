@@ -15,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from inference.prober import parse_replica_urls
+from inference.protocol import Purpose
 from inference.registry import ModelCard
 
 DEFAULT_MANIFEST = Path(__file__).with_name("manifest.yaml")
@@ -83,13 +84,15 @@ class Sampling(_Strict):
 
 class ModelSpec(_Strict):
     """One entry. `level`: 1 is the smallest; between models of different levels `auto` chooses by the question.
-    `slots`: answers a local replica gives at once; `queue`: how many more it takes before it refuses."""
+    `slots`: answers a local replica gives at once; `queue`: how many more it takes before it refuses. `purpose`: a
+    model that is not for chat is offered to nobody."""
 
     id: str
     name: Name
     note: Annotated[str, Field(max_length=1000)] = ""
     demo: bool = False
     default: bool = False
+    purpose: Purpose = Purpose.CHAT
     level: Annotated[int, Field(ge=1, le=9)] = 1
     cost_per_mtok: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
     weights: Weights | None = None
@@ -123,6 +126,8 @@ class ModelSpec(_Strict):
             raise ValueError("replicas that run here need `weights`")
         if self.remote_replicas and self.weights is not None:
             raise ValueError("`weights` are for replicas that run here; these have URLs")
+        if self.default and self.purpose is not Purpose.CHAT:
+            raise ValueError("the default model answers, so its `purpose` is chat")
         return self
 
     @property
@@ -146,6 +151,7 @@ class ModelSpec(_Strict):
             top_p=self.sampling.top_p,
             level=self.level,
             cost_per_mtok=self.cost_per_mtok,
+            purpose=self.purpose,
         )
 
 

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from redis.asyncio import Redis as AsyncRedis
 
+from inference.engines.pooling import try_pooling
 from inference.protocol import (
     ChatMessage,
     Engine,
@@ -23,6 +24,7 @@ from inference.protocol import (
     FailureKind,
     GenerationRequest,
     InferenceError,
+    Purpose,
     ReplicaInfo,
     ReplicaState,
 )
@@ -45,26 +47,35 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
         model, found, url = entry.partition("=")
         if not found or urlsplit(url).scheme not in ("http", "https", "fake") or not urlsplit(url).netloc:
             raise ValueError(f"replica {entry!r} is not of the form model=http://host:port")
-        if (kind := dict(parse_qsl(urlsplit(url).query)).get("kind", "openai")) not in KINDS:
-            raise ValueError(f"replica {entry!r}: {kind!r} is none of {', '.join(KINDS)}")
+        said = dict(parse_qsl(urlsplit(url).query))
+        for name, known in (("kind", KINDS), ("purpose", tuple(Purpose))):
+            if name in said and said[name] not in known:
+                raise ValueError(f"replica {entry!r}: {said[name]!r} is none of {', '.join(known)}")
+        if "purpose" in said and urlsplit(url).scheme == "fake":
+            raise ValueError(f"replica {entry!r}: an engine in the process does not pool")
         pairs.append((model.strip(), url.strip().rstrip("/")))
     return tuple(pairs)
 
 
 def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Record:
     """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes,
-    `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router."""
+    `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router, `?purpose=embeddings` (or rerank) what its model is
+    for."""
     parts = urlsplit(url)
     said = dict(parse_qsl(parts.query))
     slots = int(said.get("slots", _DEFAULT_SLOTS))
     kind = "fake" if parts.scheme == "fake" else said.get("kind", "openai")
     info = ReplicaInfo(f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots)
-    return Record(info, card or ModelCard(model, model))
+    return Record(info, card or ModelCard(model, model, purpose=Purpose(said.get("purpose", Purpose.CHAT))))
 
 
-async def try_out(engine: Engine, model: str, *, within_s: float) -> None:
+async def try_out(engine: Engine, model: str, *, within_s: float, purpose: Purpose = Purpose.CHAT) -> None:
     """One short answer: the first one pays for lazy set-up, and proves that the replica can answer. A refusal is an
-    answer too, and so is one whose few tokens were all spent on thinking. InferenceError when there is none."""
+    answer too, and so is one whose few tokens were all spent on thinking. Of a model that pools, a vector or a score.
+    InferenceError when there is none."""
+    if purpose is not Purpose.CHAT:
+        await try_pooling(engine, purpose, within_s=within_s)
+        return
     request = GenerationRequest(
         f"probe-{secrets.token_hex(4)}", model, (ChatMessage("user", "Hello"),), 4, temperature=0.0
     )
@@ -154,7 +165,7 @@ class StaticReplicas:
             self._engines[key] = self._engine_for(record.replica)
         seen = await self._look(key, record.replica)
         if seen.state is ReplicaState.READY and record.replica.state is not ReplicaState.READY:
-            seen = await self._warm(key, seen)
+            seen = await self._warm(key, seen, record.card.purpose)
         self._records[key] = replace(record, replica=seen)
 
     async def _look(self, key: str, info: ReplicaInfo) -> ReplicaInfo:
@@ -164,10 +175,11 @@ class StaticReplicas:
         except TimeoutError:
             return stamp(replace(info, state=ReplicaState.GONE, error=f"no answer within {_LOOK_S:g} s"))
 
-    async def _warm(self, key: str, seen: ReplicaInfo) -> ReplicaInfo:
+    async def _warm(self, key: str, seen: ReplicaInfo, purpose: Purpose) -> ReplicaInfo:
         """`seen` when it has answered; warming while it has not yet, quarantined when it failed to."""
         if key not in self._warming:
-            self._warming[key] = asyncio.create_task(try_out(self._engines[key], seen.model, within_s=_WARM_S))
+            answer = try_out(self._engines[key], seen.model, within_s=_WARM_S, purpose=purpose)
+            self._warming[key] = asyncio.create_task(answer)
         await asyncio.wait({self._warming[key]}, timeout=_WARM_INLINE_S)
         if not self._warming[key].done():
             return replace(seen, state=ReplicaState.WARMING, phase="warming up")

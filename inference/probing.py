@@ -1,4 +1,4 @@
-"""Probes of replicas whose breakers are open: short answers of our own, in the background, one a replica at a time.
+"""Probes of replicas whose breakers are open: short requests of our own, in the background, one a replica at a time.
 
 Responsible for: when a probe is due and what it means. Leaves the state machine to `breaker`, and what follows from a
 verdict to `client`.
@@ -42,7 +42,8 @@ class BreakerProbes:
     async def _probe(self, member: Member) -> None:
         ok = False
         try:
-            await try_out(self._engine_of(member), member.record.card.id, within_s=self._within_s)
+            card = member.record.card
+            await try_out(self._engine_of(member), card.id, within_s=self._within_s, purpose=card.purpose)
             ok = True
         except InferenceError as error:
             log.warning("%s did not pass its probe: %s", member.info.id, error)

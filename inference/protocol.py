@@ -244,6 +244,14 @@ class ModelState(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
+class Purpose(StrEnum):
+    """What a model is for. Chat models answer; the others pool: of a text they make a vector or a score."""
+
+    CHAT = "chat"
+    EMBEDDINGS = "embeddings"
+    RERANK = "rerank"
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
     """What the registry knows of one replica. Times are Unix seconds.

@@ -9,7 +9,7 @@ everybody. Leaves to `supervisor` and `client` when to publish, and to `client` 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from inference.protocol import (
     Capacity,
     ModelInfo,
     ModelState,
+    Purpose,
     ReplicaInfo,
     ReplicaState,
 )
@@ -31,6 +32,8 @@ CHANGES_CHANNEL = "inference:changes"
 HEARTBEAT_S = 2.0
 EXPIRY_S = 10.0
 FORGET_S = 24 * 3600.0
+CHAT = frozenset({Purpose.CHAT})
+POOLING = frozenset({Purpose.EMBEDDINGS, Purpose.RERANK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class ModelCard:
     top_p: float | None = None
     level: int = 1
     cost_per_mtok: float = 0.0
+    purpose: Purpose = Purpose.CHAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,7 @@ def decode_record(data: bytes) -> Record | None:
         facts["state"] = ReplicaState(facts["state"])
         facts["capabilities"] = frozenset(facts.get("capabilities", ()))
         card = {k: v for k, v in raw["card"].items() if k in _CARD_FIELDS}
+        card["purpose"] = Purpose(card.get("purpose", Purpose.CHAT))
         return Record(ReplicaInfo(**facts), ModelCard(**card), str(raw.get("owner", "")))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -152,11 +157,12 @@ def stamp(replica: ReplicaInfo, *, lasting_s: float = EXPIRY_S) -> ReplicaInfo:
 # ---------------------------------------------------------------- models, as people see them
 
 
-def summarize(records: Iterable[Record]) -> tuple[ModelInfo, ...]:
+def summarize(records: Iterable[Record], purposes: Collection[Purpose] = CHAT) -> tuple[ModelInfo, ...]:
     """One entry a model: ready when any replica is, loading when one will be. The default model comes first."""
     by_model: dict[str, list[Record]] = {}
     for record in records:
-        by_model.setdefault(record.card.id, []).append(record)
+        if record.card.purpose in purposes:
+            by_model.setdefault(record.card.id, []).append(record)
     models = [_model_info(group) for group in by_model.values()]
     return tuple(sorted(models, key=lambda m: (not m.default, m.id)))
 

@@ -191,7 +191,7 @@ class LocalReplica:
         """One short answer: the first one pays for lazy set-up, and proves that the replica can answer."""
         assert self._engine is not None
         self._become(ReplicaState.WARMING, "warming up")
-        await try_out(self._engine, self.spec.id, within_s=_WARM_S)
+        await try_out(self._engine, self.spec.id, within_s=_WARM_S, purpose=self.spec.purpose)
         await self._refresh()
         self._durations.remember(f"start {self.spec.id}", time.monotonic() - self._began)
         self._become(ReplicaState.READY)

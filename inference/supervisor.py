@@ -23,7 +23,8 @@ from inference.durations import Durations
 from inference.engines.factory import make_engine
 from inference.manifest import ManifestError, ModelSpec, RemoteReplica, load_manifest
 from inference.prober import StaticReplicas, parse_replica_urls, static_record
-from inference.registry import HEARTBEAT_S, ModelCard, Record, fetch_records, forget_records, publish_records
+from inference.protocol import Purpose
+from inference.registry import HEARTBEAT_S, Record, fetch_records, forget_records, publish_records
 from inference.replica_process import LocalReplica
 from inference.settings import Settings, read_settings
 
@@ -139,7 +140,7 @@ def remote_records(models: tuple[ModelSpec, ...], replica_urls: str) -> tuple[Re
     cards = {m.id: m.card for m in models}
     records = [_remote_record(spec, remote) for spec in models for remote in spec.remote_replicas]
     for model, url in parse_replica_urls(replica_urls):
-        records.append(static_record(model, url, card=cards.get(model, ModelCard(model, model))))
+        records.append(static_record(model, url, card=cards.get(model)))
     return tuple(records)
 
 
@@ -159,9 +160,10 @@ def _remote_record(spec: ModelSpec, remote: RemoteReplica) -> Record:
 
 
 def models_to_run(settings: Settings) -> tuple[ModelSpec, ...]:
-    """The manifest's models. Where replicas are given by URL and no manifest of one's own, the packaged model stays
-    out: the machine was not meant to run one."""
-    if settings.replica_urls and settings.manifest_is_default:
+    """The manifest's models. Where chat replicas are given by URL and no manifest of one's own, the packaged model
+    stays out: the machine was not meant to run one."""
+    given = (static_record(model, url).card for model, url in parse_replica_urls(settings.replica_urls))
+    if settings.manifest_is_default and any(card.purpose is Purpose.CHAT for card in given):
         return ()
     return load_manifest(settings.manifest).models
 

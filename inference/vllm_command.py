@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from inference.manifest import FlagValue, ModelSpec
+from inference.protocol import Purpose
 from inference.settings import Settings
 
 # Between SIGTERM and the end: answers in progress were waited for before, this is for stragglers.
@@ -41,13 +42,9 @@ def build_command(
         "host": settings.replica_host,
         "port": port,
         "max-num-seqs": spec.slots,
-        "max-num-queued-reqs": spec.slots + spec.queue,
+        **_for_purpose(spec),
         "dtype": "bfloat16" if cpu and spec.dtype == "auto" else spec.dtype,
-        "scheduling-policy": "priority",
-        "enable-prefix-caching": True,
-        "enable-prompt-tokens-details": True,
         "enable-request-id-headers": True,
-        "enable-scale-out": True,
         "shutdown-timeout": SHUTDOWN_S,
         "uvicorn-log-level": "warning",
     }
@@ -60,6 +57,19 @@ def build_command(
         (str(settings.engine_python), "-m", "vllm.entrypoints.openai.api_server", *_as_arguments(flags)),
         _environment(spec, environment, cpu=cpu),
     )
+
+
+def _for_purpose(spec: ModelSpec) -> dict[str, FlagValue]:
+    """A request to pool holds many texts, each of which vLLM would count in its queue: places bound those alone."""
+    if spec.purpose is not Purpose.CHAT:
+        return {"runner": "pooling"}
+    return {
+        "max-num-queued-reqs": spec.slots + spec.queue,
+        "scheduling-policy": "priority",
+        "enable-prefix-caching": True,
+        "enable-prompt-tokens-details": True,
+        "enable-scale-out": True,
+    }
 
 
 def _as_arguments(flags: Mapping[str, FlagValue]) -> list[str]:

@@ -1,10 +1,10 @@
-"""The models of the registry as candidates for an answer. Pure."""
+"""The chat models of the registry as candidates for an answer. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from inference.protocol import ReplicaState
+from inference.protocol import Purpose, ReplicaState
 from inference.registry import Record
 from inference.routing.types import Candidate
 
@@ -14,7 +14,8 @@ def candidates_of(records: Iterable[Record]) -> tuple[Candidate, ...]:
     pressure."""
     by_model: dict[str, list[Record]] = {}
     for record in records:
-        by_model.setdefault(record.card.id, []).append(record)
+        if record.card.purpose is Purpose.CHAT:
+            by_model.setdefault(record.card.id, []).append(record)
     return tuple(_candidate(group) for group in by_model.values())
 
 

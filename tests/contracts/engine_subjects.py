@@ -212,11 +212,12 @@ def exact_manifest(folder: Path) -> Path:
 
 
 class LiveSupervisor:
-    """`python -m inference.supervisor` with the real engine and the packaged model, in a state folder of its own."""
+    """`python -m inference.supervisor` with the real engine and one model, the packaged one if no other is named, in a
+    state folder of its own."""
 
-    def __init__(self, redis_url: str, folder: Path) -> None:
+    def __init__(self, redis_url: str, folder: Path, *, manifest: Path | None = None, model: str = LIVE_MODEL) -> None:
         self.redis = Redis.from_url(redis_url)
-        self.folder = folder
+        self.folder, self.model = folder, model
         (ENGINE_HOME / "weights").mkdir(parents=True, exist_ok=True)
         (folder / "weights").symlink_to(ENGINE_HOME / "weights")
         environment = {
@@ -225,7 +226,7 @@ class LiveSupervisor:
             "PARLEY_STATE_DIR": str(folder),
             "PARLEY_VLLM_PYTHON": str(engine_python()),
             "PARLEY_REPLICA_URLS": "",
-            "PARLEY_MANIFEST": str(exact_manifest(folder)),
+            "PARLEY_MANIFEST": str(manifest or exact_manifest(folder)),
         }
         self.log = folder / "supervisor.log"
         with self.log.open("wb") as output:
@@ -238,7 +239,7 @@ class LiveSupervisor:
             )
 
     def record(self) -> Record | None:
-        return next((r for r in read_records(self.redis) if r.card.id == LIVE_MODEL), None)
+        return next((r for r in read_records(self.redis) if r.card.id == self.model), None)
 
     def until_ready(self, *, other_than: str = "") -> Record:
         """The record of the ready replica, under another address than `other_than`."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from inference.manifest import DEFAULT_MANIFEST, ManifestError, PackageWeights, load_manifest, parse_manifest
+from inference.protocol import Purpose
 from inference.settings import Settings, read_settings
 from inference.supervisor import models_to_run, remote_records
 from inference.vllm_command import build_command
@@ -48,6 +49,8 @@ def test_the_default_manifest_serves_the_packaged_model() -> None:
         ({"models": [*model()["models"], *model()["models"]]}, ["two models have the id m"]),
         ({"models": [{"name": "M"}]}, ["model 1, id", "required"]),
         (model(sampling={"temperature": 9}), ["m, sampling, temperature"]),
+        (model(purpose="vision"), ["m, purpose", "'chat', 'embeddings' or 'rerank'"]),
+        (model(purpose="rerank", default=True), ["the default model answers"]),
     ],
 )
 def test_errors_say_where_and_what(raw: Any, words: list[str]) -> None:
@@ -126,3 +129,30 @@ def test_given_urls_keep_the_packaged_model_out(tmp_path: Path) -> None:
     own.write_text(DEFAULT_MANIFEST.read_text())
     with_both = settings(tmp_path, PARLEY_REPLICA_URLS="m=http://a:1", PARLEY_MANIFEST=str(own))
     assert len(models_to_run(with_both)) == 1
+
+
+def test_a_model_that_pools_is_started_as_one(tmp_path: Path) -> None:
+    line, _ = arguments(tmp_path, purpose="embeddings", args={"convert": "embed"})
+    assert "--runner pooling" in line
+    assert "--convert embed" in line
+    for flag in ("max-num-queued-reqs", "scheduling-policy", "prefix-caching", "scale-out"):
+        assert flag not in line
+
+
+def test_a_replica_elsewhere_may_pool(tmp_path: Path) -> None:
+    raw = model(weights=None, purpose="rerank", replicas=[{"url": "http://h:1"}])
+    records = remote_records(parse_manifest(raw).models, "e=http://h:2/v1?purpose=embeddings,c=http://h:3,m=http://h:4")
+    assert [(r.card.id, r.card.purpose) for r in records] == [
+        ("m", Purpose.RERANK),
+        ("e", Purpose.EMBEDDINGS),
+        ("c", Purpose.CHAT),
+        ("m", Purpose.RERANK),
+    ]
+    with pytest.raises(ValueError, match="'vision' is none of chat, embeddings, rerank"):
+        remote_records((), "e=http://h:2?purpose=vision")
+
+
+def test_a_server_for_vectors_does_not_stand_in_for_the_packaged_model(tmp_path: Path) -> None:
+    vectors = "e=http://h:1?purpose=embeddings"
+    assert models_to_run(settings(tmp_path, PARLEY_REPLICA_URLS=vectors))
+    assert models_to_run(settings(tmp_path, PARLEY_REPLICA_URLS=f"{vectors},c=http://h:2")) == ()
