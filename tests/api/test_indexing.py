@@ -7,7 +7,8 @@ from django.db import connection
 from django.utils import timezone
 
 from apps.accounts.types import Actor
-from apps.files.indexing import EMBEDDING_VERSION, embed_file, index_page
+from apps.files.indexing import embed_file, index_page
+from apps.files.indexing.embedder import VERSION
 from apps.files.models import File, FileState, Page, PageState, Passage, Posting
 from tests.factories import documents
 from tests.factories.accounts import make_actor
@@ -110,7 +111,7 @@ def test_vectors_are_given_once_and_renewed_with_the_model(actor: Actor) -> None
     other = make_document(actor, ["lion"], name="other.pdf")
     assert embed_file(file.id) == 3
     assert embed_file(file.id) == 0
-    assert set(Passage.objects.filter(file=file).values_list("embedding_version", flat=True)) == {EMBEDDING_VERSION}
+    assert set(Passage.objects.filter(file=file).values_list("embedding_version", flat=True)) == {VERSION}
     assert Passage.objects.get(file=other).embedding is None
     Passage.objects.filter(file=file, page_number=2).update(embedding_version="older")
     assert embed_file(file.id) == 1

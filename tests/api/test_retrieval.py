@@ -14,7 +14,7 @@ from django.db import connection
 from django.utils import timezone
 
 from apps.accounts.types import Actor
-from apps.files.indexing import EMBEDDING_VERSION, embed_file, embedder, index_page
+from apps.files.indexing import embed_file, embedder, index_page
 from apps.files.models import File, FileState, Page, PageState, Passage
 from apps.files.public import search_passages
 from apps.files.retrieval import sql
@@ -228,7 +228,7 @@ def no_weights(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[None]
 
 def test_without_the_embedder_keywords_still_answer_and_say_so(actor: Actor, no_weights: None) -> None:
     file = make_document(actor, ANIMALS)
-    Passage.objects.update(embedding=[0.05] * 384, embedding_version=EMBEDDING_VERSION)
+    Passage.objects.update(embedding=[0.05] * 384, embedding_version=embedder.VERSION)
     result = search_passages(actor, file_ids=[file.id], query="zebra")
     assert result.mode == "keyword"
     assert result.hits[0].heading == "Zebras"
@@ -265,7 +265,7 @@ def fill(actor: Actor, *, files: int, passages: int, lexemes: int, vectors: bool
             """,
             {
                 "organization": actor.organization_id, "owner": actor.user_id, "files": made,
-                "version": EMBEDDING_VERSION if vectors else "",
+                "version": embedder.VERSION if vectors else "",
             },
         )  # fmt: skip
         cursor.execute(

@@ -171,7 +171,7 @@ def _embed(stored: Stored, folder: Path) -> None:
             fresh += 1
             if fresh % 500 == 0:
                 np.savez(kept, **known)
-        _store(row.file_id, [row.id], [known[name]])
+        _store(row.file_id, VERSION, [row.id], [known[name]])
     if fresh:
         np.savez(kept, **known)
 
@@ -192,7 +192,7 @@ def _rankings(stored: Stored) -> dict[str, Ranking]:
     document = {passage: stored.names[file, page] for passage, file, page in rows}
 
     def rank(question: str, weight: float) -> list[str]:
-        candidates, _ = _Search(stored.actor, stored.files, question, _vector_of(question)).candidates()
+        candidates, _ = _Search(stored.actor, stored.files, question, _vector_of(stored.actor, question)).candidates()
         fused = fuse(candidates, keyword_weight=weight)
         return list(dict.fromkeys(document[passage] for passage, _ in fused))
 

@@ -33,7 +33,7 @@ from apps.conversations.services import finishing, runs
 from apps.conversations.services.admission import measure_run
 from apps.conversations.types import ClaimedRun, RunResult, RunState, Turn
 from apps.core.db import in_db
-from apps.files.public import SearchResult, cite, search_passages
+from apps.files.public import SearchResult, asearch_passages, cite
 from inference.client import Lease, ReplicaPool, WaitState
 from inference.continuation import NotContinuable, Verdict, Written, choices_of, is_structured, judge
 from inference.protocol import (
@@ -255,7 +255,7 @@ class Execution:
             actor = Actor(user_id=self.claimed.user_id, organization_id=self.claimed.organization_id)
             query = self.turns[-1].text
             self.found = await until_db(
-                lambda: in_db(search_passages, actor, file_ids=file_ids, query=query, limit=settings.RUN_PASSAGES)
+                lambda: asearch_passages(actor, file_ids=file_ids, query=query, limit=settings.RUN_PASSAGES)
             )
 
     async def _stream(self, context: Context) -> RunResult:

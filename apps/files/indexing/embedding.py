@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from apps.files.indexing.embedder import VERSION, Vector, embed_passages
+from apps.files.indexing.embedder import Vector
 from apps.files.indexing.passages import with_context
+from apps.files.indexing.vectors import embed_passages, vectors_version
 from apps.files.models import Passage
 
-EMBEDDING_VERSION = VERSION
 BATCH = 16
 
 _STORE = """
@@ -27,18 +27,18 @@ def as_literal(vector: Vector) -> str:
     return "[" + ",".join(f"{value:.6g}" for value in vector.tolist()) + "]"
 
 
-def _waiting(file_id: UUID) -> list[tuple[UUID, str, str]]:
+def unembedded(file_id: UUID) -> QuerySet[Passage]:
+    """The passages of the file that lack a vector of the present version."""
     passages = Passage.objects.filter(file_id=file_id, file__deleted_at=None)
-    stale = passages.filter(Q(embedding=None) | ~Q(embedding_version=VERSION))
-    return list(stale.order_by("page_number", "ordinal").values_list("id", "heading", "text")[:BATCH])
+    return passages.filter(Q(embedding=None) | ~Q(embedding_version=vectors_version()))
 
 
-def _store(file_id: UUID, ids: Sequence[UUID], vectors: Sequence[Vector]) -> int:
+def _store(file_id: UUID, version: str, ids: Sequence[UUID], vectors: Sequence[Vector]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             _STORE,
             {
-                "version": VERSION,
+                "version": version,
                 "ids": list(ids),
                 "vectors": [as_literal(vector) for vector in vectors],
                 "file": file_id,
@@ -52,12 +52,14 @@ def embed_some(file_id: UUID) -> int:
 
     What was done stays done. Raises EmbedderUnavailable.
     """
-    batch = _waiting(file_id)
+    columns = ("id", "owner_id", "organization_id", "heading", "text")
+    batch = list(unembedded(file_id).order_by("page_number", "ordinal").only(*columns)[:BATCH])
     if not batch:
         return 0
-    vectors = embed_passages([with_context(heading, text) for _, heading, text in batch])
+    texts = [with_context(passage.heading, passage.text) for passage in batch]
+    vectors = embed_passages(texts, user_id=batch[0].owner_id, organization_id=batch[0].organization_id)
     # None is stored when the page was indexed anew or removed meanwhile; whoever did that has it embedded.
-    return _store(file_id, [passage_id for passage_id, _, _ in batch], vectors)
+    return _store(file_id, vectors_version(), [passage.id for passage in batch], vectors)
 
 
 def embed_file(file_id: UUID) -> int:

@@ -15,6 +15,7 @@ from django.db import connection, transaction
 
 from apps.core.notify import notify_user
 from apps.core.valkey import valkey
+from apps.files import indexing
 from apps.files.models import File, FileStage, FileState, Page, PageState, Passage, Searchable, StageName, StageState
 from apps.files.pipeline.leases import Claim, arm, fence, finish
 from apps.files.selectors import file_info
@@ -119,7 +120,7 @@ def advance(file_id: UUID) -> None:
 
 
 def _after_parse(file: File, stages: dict[str, str], counts: _Counts) -> None:
-    unembedded = Passage.objects.filter(file=file, embedding=None).exists()
+    unembedded = indexing.unembedded(file.id).exists()
     waiting = [
         (StageName.OCR, counts.unrecognised > 0),
         (StageName.INDEX, counts.unindexed > 0),

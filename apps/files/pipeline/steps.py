@@ -21,6 +21,7 @@ from apps.core.errors import NotFound
 from apps.files import extraction, indexing
 from apps.files.extraction import Document, ExtractionFailed, Limits, PageRecord
 from apps.files.indexing.embedder import EmbedderUnavailable
+from apps.files.indexing.vectors import EmbedderAway
 from apps.files.models import File, FileStage, FileState, Page, PageState, StageName
 from apps.files.pipeline import copying, leases, progress
 from apps.files.pipeline.leases import Claim, LeaseLost
@@ -29,6 +30,7 @@ from apps.files.storage import StorageUnavailable, storage
 from apps.files.types import FAULTS, FileFault, Retryable, as_kind
 
 COPY_WAIT_S, COPY_WAIT_MAX_S = 2.0, 30.0
+EMBED_WAIT_S, EMBED_WAIT_MAX_S = 5.0, 300.0
 EMBED_SLICE_S = 60.0
 Lost = threading.Event
 log = structlog.get_logger(__name__)
@@ -161,9 +163,14 @@ def _copy(held: Claim, file: File) -> bool:
             File.objects.filter(id=file.id).update(page_count=source.page_count)
             leases.finish(held)
     if waiting:
-        age = (timezone.now() - file.created_at).total_seconds()
-        raise Wait(min(COPY_WAIT_MAX_S, max(COPY_WAIT_S, age / 10)))
+        raise _wait_for(file, COPY_WAIT_S, COPY_WAIT_MAX_S)
     return True
+
+
+def _wait_for(file: File, least_s: float, most_s: float) -> Wait:
+    """A tenth of the file's age: short for who watches it, and rare for what has waited long."""
+    age = (timezone.now() - file.created_at).total_seconds()
+    return Wait(min(most_s, max(least_s, age / 10)))
 
 
 class _Reader:
@@ -228,13 +235,17 @@ def index(held: Claim, lost: Lost) -> None:
 
 
 def embed(held: Claim, lost: Lost) -> None:
-    """A slice of a long file at a time, so that it does not hold back everybody behind it."""
+    """A slice of a long file at a time, so that it does not hold back everybody behind it. While no replica makes
+    vectors the file waits for one, however long: keywords find it meanwhile."""
     ends = time.monotonic() + EMBED_SLICE_S
-    while indexing.embed_some(held.file_id):
-        if lost.is_set():
-            raise LeaseLost
-        if time.monotonic() > ends:
-            raise Wait(0)
+    try:
+        while indexing.embed_some(held.file_id):
+            if lost.is_set():
+                raise LeaseLost
+            if time.monotonic() > ends:
+                raise Wait(0)
+    except EmbedderAway as away:
+        raise _wait_for(File.objects.get(id=held.file_id), EMBED_WAIT_S, EMBED_WAIT_MAX_S) from away
     with leases.fence(held):
         leases.finish(held)
 

@@ -1,7 +1,11 @@
-"""Search: which passages of the actor's files a question needs, in three or four statements of one snapshot."""
+"""Search: which passages of the actor's files a question needs, in three or four statements of one snapshot.
+
+The question's vector is made before it.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,9 +15,11 @@ import orjson
 from django.db import connection, transaction
 
 from apps.accounts.types import Actor
-from apps.files.indexing.embedder import VERSION, EmbedderUnavailable, embed_question
+from apps.core.db import in_db
+from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.indexing.embedding import as_literal
 from apps.files.indexing.lexical import prepare
+from apps.files.indexing.vectors import embed_question, vectors_version
 from apps.files.retrieval import sql
 from apps.files.retrieval.fusion import Candidate, fuse, without_duplicates
 from apps.files.retrieval.pages import Directed, directed, spread
@@ -50,7 +56,7 @@ class _Search:
             "organization": actor.organization_id,
             "owner": actor.user_id,
             "files": list(dict.fromkeys(file_ids))[:MAX_FILES],
-            "version": VERSION,
+            "version": vectors_version(),
             "depth": DEPTH,
         }
 
@@ -86,12 +92,11 @@ class _Search:
         with connection.cursor() as cursor:
             cursor.execute(statements)
 
-    def ranked(self, limit: int) -> tuple[list[PassageHit], Mode]:
+    def ranked(self, depth: int) -> tuple[list[PassageHit], Mode]:
         candidates, mode = self.candidates()
-        best = fuse(candidates)[: 3 * limit]
+        best = fuse(candidates)[:depth]
         found = {row[0]: row for row in self.rows(sql.PASSAGES, passages=[passage_id for passage_id, _ in best])}
-        hits = [_hit(found[passage_id], score) for passage_id, score in best if passage_id in found]
-        return without_duplicates(((hit.text, hit) for hit in hits), limit), mode
+        return [_hit(found[passage_id], score) for passage_id, score in best if passage_id in found], mode
 
     def on_pages(self, places: Iterable[tuple[UUID, int]], limit: int) -> list[PassageHit]:
         files, numbers = zip(*places, strict=True)
@@ -99,11 +104,23 @@ class _Search:
         return [_hit(row, 1.0) for row in rows]
 
 
-def _vector_of(question: str) -> str | None:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the snapshot held. `first` are the passages of pages that the question names; `whole`: of all pages."""
+
+    ranked: list[PassageHit]
+    mode: Mode
+    first: list[PassageHit]
+    whole: bool
+    unready: tuple[UnreadyFile, ...]
+
+
+def _vector_of(actor: Actor, question: str) -> str | None:
     try:
-        return as_literal(embed_question(question))
+        vector = embed_question(question, user_id=actor.user_id, organization_id=actor.organization_id)
     except EmbedderUnavailable:
         return None
+    return as_literal(vector)
 
 
 def _hit(row: Row, score: float) -> PassageHit:
@@ -158,21 +175,45 @@ def _merge(first: Sequence[PassageHit], ranked: Sequence[PassageHit], limit: int
 def search_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str, limit: int = 8) -> SearchResult:
     """The passages of these files that the question needs, best first, as far as the actor may see them.
 
-    Unknown, foreign and deleted files contribute nothing. `mode` is "keyword" when no vectors could be used;
-    `unready` names files of which pages are still being read or could not be read. Raises nothing of its own.
+    Unknown, foreign and deleted files contribute nothing; `unready` names files of which pages are still being read or
+    could not be read. Raises nothing of its own.
     """
-    limit = max(1, min(limit, MAX_LIMIT))
-    question = query.replace("\x00", " ")[:MAX_QUESTION_CHARS]
+    question, limit = _bounded(query, limit)
     if not file_ids:
         return SearchResult((), "keyword", ())
-    vector = _vector_of(question)
+    found = _find(actor, file_ids, question, _vector_of(actor, question), limit)
+    return _result(found, limit)
+
+
+async def asearch_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str, limit: int = 8) -> SearchResult:
+    """`search_passages` for async code: waiting for models holds no database thread."""
+    question, limit = _bounded(query, limit)
+    if not file_ids:
+        return SearchResult((), "keyword", ())
+    vector = await asyncio.to_thread(_vector_of, actor, question)
+    found = await in_db(_find, actor, file_ids, question, vector, limit)
+    return _result(found, limit)
+
+
+def _bounded(query: str, limit: int) -> tuple[str, int]:
+    return query.replace("\x00", " ")[:MAX_QUESTION_CHARS], max(1, min(limit, MAX_LIMIT))
+
+
+def _find(actor: Actor, file_ids: Sequence[UUID], question: str, vector: str | None, limit: int) -> _Found:
     with transaction.atomic():
         search = _Search(actor, file_ids, question, vector)
         files = search.files()
         if not files:
-            return SearchResult((), "keyword", ())
-        hits, mode = search.ranked(limit)
+            return _Found([], "keyword", [], False, ())
+        ranked, mode = search.ranked(3 * limit)
         wanted = directed(question)
         first = _directed_hits(search, wanted, files, limit) if wanted else []
     unready = tuple(file.unready for file in files if file.unready is not None)
-    return SearchResult(_merge(first, [] if first and wanted.whole else hits, limit), mode, unready)
+    return _Found(ranked, mode, first, bool(wanted and wanted.whole), unready)
+
+
+def _result(found: _Found, limit: int) -> SearchResult:
+    if found.first and found.whole:
+        return SearchResult(_merge(found.first, [], limit), found.mode, found.unready)
+    best = without_duplicates(((hit.text, hit) for hit in found.ranked), limit)
+    return SearchResult(_merge(found.first, best, limit), found.mode, found.unready)

@@ -1,0 +1,166 @@
+"""Files whose vectors come from pooling replicas: while those are well, away, wrong, or exchanged."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from prometheus_client import REGISTRY
+
+from apps.accounts.types import Actor
+from apps.core.checkup import Finding, Level
+from apps.files import checkup
+from apps.files.indexing import embed_file, embedder, pooled
+from apps.files.indexing.vectors import EmbedderAway
+from apps.files.models import File, FileStage, Passage, StageName, StageState
+from apps.files.pipeline import leases, sweep
+from apps.files.public import asearch_passages, search_passages
+from apps.files.types import SearchResult
+from inference.engines.fake_pooling import FakePooling
+from inference.protocol import ReplicaState
+from tests.factories.accounts import make_actor
+from tests.factories.files import drain, hurry
+from tests.factories.passages import make_document
+from tests.factories.pooling import pooling_server, publish_pooler
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ANIMALS = ["# Zebras\nThe zebra is known by its stripes.", "# Penguins\nPenguins feed on fish.", "# Energy\nHeating."]
+NOBODY = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def actor() -> Actor:
+    return make_actor()
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, FakePooling]]:
+    with pooling_server() as server:
+        yield server
+    pooled.replicas().close()
+
+
+@pytest.fixture
+def pooling(server: tuple[str, FakePooling], settings: Any) -> FakePooling:
+    """A replica that makes the vectors of this installation."""
+    settings.EMBEDDING_MODEL = "e"
+    publish_pooler("e", server[0])
+    return server[1]
+
+
+def find(actor: Actor, file: File, query: str) -> SearchResult:
+    return search_passages(actor, file_ids=[file.id], query=query)
+
+
+def versions() -> set[str]:
+    return set(Passage.objects.values_list("embedding_version", flat=True))
+
+
+# Vectors
+
+
+def test_vectors_are_made_and_searched_by_the_replica(actor: Actor, pooling: FakePooling) -> None:
+    file = make_document(actor, ANIMALS)
+    assert embed_file(file.id) == 3
+    assert versions() == {"pooled:e"}
+    result = find(actor, file, "which fish do penguins eat")
+    assert (result.mode, result.hits[0].heading) == ("hybrid", "Penguins")
+    assert pooling.asked == [3, 1]
+    for lane in ("batch", "interactive"):
+        labels = {"model": "e", "lane": lane, "outcome": "ok"}
+        assert REGISTRY.get_sample_value("parley_pooling_requests_total", labels), "counted"
+
+
+def test_async_code_finds_the_same(actor: Actor, pooling: FakePooling) -> None:
+    file = make_document(actor, ANIMALS)
+    embed_file(file.id)
+    found = asyncio.run(asearch_passages(actor, file_ids=[file.id], query="stripes"))
+    assert found == find(actor, file, "stripes")
+    assert asyncio.run(asearch_passages(actor, file_ids=[], query="stripes")).hits == ()
+
+
+@pytest.mark.parametrize("trouble", ["away", "other dimension", "nan"])
+def test_without_vectors_keywords_answer_and_the_file_waits_for_them(
+    actor: Actor, pooling: FakePooling, trouble: str
+) -> None:
+    file = make_document(actor, ANIMALS)
+    if trouble == "away":
+        publish_pooler("e", NOBODY, state=ReplicaState.GONE)
+    pooling.dimensions = 576 if trouble == "other dimension" else 384
+    pooling.fault = "nan" if trouble == "nan" else ""
+    with pytest.raises(EmbedderAway):
+        embed_file(file.id)
+    leases.arm(file, StageName.EMBED)
+    for _ in range(leases.MAX_FAILURES + 2):
+        hurry(file.id)
+        drain(file.id)
+    stage = FileStage.objects.get(file=file, name=StageName.EMBED)
+    assert (stage.state, stage.failures, stage.error_code) == (StageState.PENDING, 0, "")
+    assert stage.due_at is not None
+    assert stage.due_at > timezone.now()
+    assert find(actor, file, "zebra").mode == "keyword"
+    assert find(actor, file, "zebra").hits[0].heading == "Zebras"
+    assert versions() == {""}
+
+
+def test_a_file_that_waited_gets_its_vectors_when_the_replica_is_back(
+    actor: Actor, server: tuple[str, FakePooling], pooling: FakePooling
+) -> None:
+    file = make_document(actor, ANIMALS)
+    publish_pooler("e", NOBODY, state=ReplicaState.GONE)
+    leases.arm(file, StageName.EMBED)
+    drain(file.id)
+    publish_pooler("e", server[0])
+    pooled.replicas().close()  # instead of a second until it has read the registry again
+    hurry(file.id)
+    drain(file.id)
+    assert versions() == {"pooled:e"}
+    assert FileStage.objects.get(file=file, name=StageName.EMBED).state == StageState.DONE
+    assert find(actor, file, "zebra").mode == "hybrid"
+
+
+def test_vectors_of_two_models_are_never_compared_and_all_are_made_anew(
+    actor: Actor, pooling: FakePooling, settings: Any
+) -> None:
+    settings.EMBEDDING_MODEL = ""
+    file = make_document(actor, ANIMALS)
+    embed_file(file.id)
+    assert sweep.sweep()["renewed"] == 0
+    settings.EMBEDDING_MODEL = "e"
+    assert find(actor, file, "zebra").mode == "keyword"
+    assert sweep.sweep()["renewed"] == 1
+    assert sweep.sweep()["renewed"] == 0, "once a change"
+    drain(file.id)
+    assert versions() == {"pooled:e"}
+    assert find(actor, file, "zebra").mode == "hybrid"
+    settings.EMBEDDING_MODEL = ""
+    assert sweep.sweep()["renewed"] == 1
+    drain(file.id)
+    assert versions() == {embedder.VERSION}
+
+
+# Doctor
+
+
+def finding(name: str) -> Finding:
+    (found,) = [finding for finding in checkup.check() if finding.name == name]
+    return found
+
+
+def test_doctor_tells_what_makes_vectors_and_what_cannot(pooling: FakePooling) -> None:
+    assert (finding("embeddings").level, finding("embeddings").found) == (Level.OK, "pooled:e")
+    pooling.dimensions = 576
+    refused = finding("embeddings")
+    assert refused.level is Level.WARN
+    assert "e gives 576 numbers a text and the index holds 384" in refused.found
+    assert "docs/pooling.md" in refused.advice
+
+
+def test_doctor_tells_of_models_that_nothing_uses(server: tuple[str, FakePooling]) -> None:
+    publish_pooler("e", server[0])
+    idle = finding("model e")
+    assert (idle.level, idle.advice) == (Level.WARN, "Set PARLEY_EMBEDDING_MODEL=e")
