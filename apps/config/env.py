@@ -43,8 +43,9 @@ class Env(BaseSettings):
     bootstrap_password: str = Field("", validation_alias=_var("PARLEY_BOOTSTRAP_PASSWORD"))
     manifest: Path = Field(REPOSITORY / "inference" / "manifest.yaml", validation_alias=_var("PARLEY_MANIFEST"))
     replica_urls: str = Field("", validation_alias=_var("PARLEY_REPLICA_URLS"))
-    # The pooling model of the registry that makes vectors; without one they are made in process.
+    # Pooling models of the registry, by id: for vectors (in process without one) and for reranking (none without).
     embedding_model: str = Field("", max_length=56, validation_alias=_var("PARLEY_EMBEDDING_MODEL"))
+    rerank_model: str = Field("", validation_alias=_var("PARLEY_RERANK_MODEL"))
     s3_endpoint: str = Field("", validation_alias=_var("S3_ENDPOINT"))
     s3_public_endpoint: str = Field("", validation_alias=_var("S3_PUBLIC_ENDPOINT"))
     s3_bucket: str = Field("parley", validation_alias=_var("S3_BUCKET"))

@@ -1,4 +1,4 @@
-"""Doctor's questions about files: how well the reader is shut in, what recognises scans, what embeds."""
+"""Doctor's questions about files: how well the reader is shut in, what recognises scans, embeds and reranks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from apps.core.ids import new_id
 from apps.core.valkey import valkey
 from apps.files import extraction
 from apps.files.extraction.ocr.recognise import tesseract
-from apps.files.indexing import vectors_version
+from apps.files.indexing import pooled, vectors_version
 from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.indexing.vectors import embed_question
 from inference.client import read_records
-from inference.protocol import Purpose
+from inference.protocol import InferenceError, Purpose
 
 
 def check() -> list[Finding]:
-    return [_sandbox(), _recognition(), _embedder(), *_idle()]
+    return [_sandbox(), _recognition(), _embedder(), *_reranker(), *_idle()]
 
 
 def _sandbox() -> Finding:
@@ -51,10 +51,24 @@ def _embedder() -> Finding:
     return ok("embeddings", vectors_version())
 
 
+def _reranker() -> list[Finding]:
+    if not settings.RERANK_MODEL:
+        return []
+    try:
+        pooled.rerank("ready?", ["yes"], pooled.for_question(new_id(), new_id()))
+    except InferenceError as error:
+        advice = "Passages keep the order of the search. See docs/pooling.md, or unset PARLEY_RERANK_MODEL."
+        return [warn("reranking", f"unavailable: {error}"[:200], advice)]
+    return [ok("reranking", settings.RERANK_MODEL)]
+
+
 def _idle() -> list[Finding]:
-    """Models for vectors that are served and that nothing makes use of."""
-    ids = {record.card.id for record in read_records(valkey()) if record.card.purpose is Purpose.EMBEDDINGS}
+    """Pooling models that are served and that nothing makes use of."""
+    used = {Purpose.EMBEDDINGS: settings.EMBEDDING_MODEL, Purpose.RERANK: settings.RERANK_MODEL}
+    variable = {Purpose.EMBEDDINGS: "PARLEY_EMBEDDING_MODEL", Purpose.RERANK: "PARLEY_RERANK_MODEL"}
+    cards = {record.card.id: record.card for record in read_records(valkey()) if record.card.purpose in used}
     return [
-        warn(f"model {id}", "served for embeddings and not used", f"Set PARLEY_EMBEDDING_MODEL={id}")
-        for id in sorted(ids - {settings.EMBEDDING_MODEL})
+        warn(f"model {card.id}", f"served for {card.purpose} and not used", f"Set {variable[card.purpose]}={card.id}")
+        for card in cards.values()
+        if used[card.purpose] != card.id
     ]

@@ -58,9 +58,12 @@ class UnreadyFile:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
+    """`mode` is "keyword" when no vectors could be used. `reranked`: a model judged the best of both once more."""
+
     hits: tuple[PassageHit, ...]
     mode: Literal["hybrid", "keyword"]
     unready: tuple[UnreadyFile, ...]
+    reranked: bool = False
 
 
 FAULTS: Mapping[str, str] = {

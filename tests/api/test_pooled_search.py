@@ -1,4 +1,4 @@
-"""Files whose vectors come from pooling replicas: while those are well, away, wrong, or exchanged."""
+"""Files whose vectors and order come from pooling replicas: while those are well, away, wrong, or exchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from apps.files.pipeline import leases, sweep
 from apps.files.public import asearch_passages, search_passages
 from apps.files.types import SearchResult
 from inference.engines.fake_pooling import FakePooling
-from inference.protocol import ReplicaState
+from inference.protocol import Purpose, ReplicaState
 from tests.factories.accounts import make_actor
 from tests.factories.files import drain, hurry
 from tests.factories.passages import make_document
@@ -52,6 +52,13 @@ def pooling(server: tuple[str, FakePooling], settings: Any) -> FakePooling:
     return server[1]
 
 
+@pytest.fixture
+def reranking(server: tuple[str, FakePooling], settings: Any) -> FakePooling:
+    settings.RERANK_MODEL = "r"
+    publish_pooler("r", server[0], Purpose.RERANK)
+    return server[1]
+
+
 def find(actor: Actor, file: File, query: str) -> SearchResult:
     return search_passages(actor, file_ids=[file.id], query=query)
 
@@ -68,7 +75,7 @@ def test_vectors_are_made_and_searched_by_the_replica(actor: Actor, pooling: Fak
     assert embed_file(file.id) == 3
     assert versions() == {"pooled:e"}
     result = find(actor, file, "which fish do penguins eat")
-    assert (result.mode, result.hits[0].heading) == ("hybrid", "Penguins")
+    assert (result.mode, result.hits[0].heading, result.reranked) == ("hybrid", "Penguins", False)
     assert pooling.asked == [3, 1]
     for lane in ("batch", "interactive"):
         labels = {"model": "e", "lane": lane, "outcome": "ok"}
@@ -143,6 +150,37 @@ def test_vectors_of_two_models_are_never_compared_and_all_are_made_anew(
     assert versions() == {embedder.VERSION}
 
 
+# Reranking
+
+
+def test_the_best_are_judged_once_more(actor: Actor, reranking: FakePooling) -> None:
+    file = make_document(actor, ["zebra " * 9, "stripes on a zebra of Africa, told at length " + "and more " * 40])
+    assert find(actor, file, "zebra stripes of Africa").reranked
+    result = find(actor, file, "zebra stripes of Africa")
+    assert [hit.score for hit in result.hits] == [1.0, 0.25]
+    assert result.hits[0].text.startswith("stripes")
+    assert result.mode == "keyword", "no vectors were made"
+
+
+@pytest.mark.parametrize("trouble", ["away", "slow", "nan", "wrong_count"])
+def test_the_order_of_the_search_stands_where_nobody_judges(
+    actor: Actor, reranking: FakePooling, settings: Any, trouble: str
+) -> None:
+    file = make_document(actor, [f"zebra {'and more ' * n}" for n in range(5)])
+    if trouble == "away":
+        publish_pooler("r", NOBODY, Purpose.RERANK, state=ReplicaState.GONE)
+    elif trouble == "nan":
+        reranking.fault = "nan"
+    elif trouble == "slow":
+        reranking.delay_s = 30
+    else:
+        reranking.fault = "wrong_count"
+    result = find(actor, file, "zebra")
+    assert not result.reranked
+    settings.RERANK_MODEL = ""
+    assert find(actor, file, "zebra") == result
+
+
 # Doctor
 
 
@@ -151,13 +189,16 @@ def finding(name: str) -> Finding:
     return found
 
 
-def test_doctor_tells_what_makes_vectors_and_what_cannot(pooling: FakePooling) -> None:
+def test_doctor_tells_what_makes_vectors_and_what_cannot(pooling: FakePooling, reranking: FakePooling) -> None:
     assert (finding("embeddings").level, finding("embeddings").found) == (Level.OK, "pooled:e")
+    assert (finding("reranking").level, finding("reranking").found) == (Level.OK, "r")
     pooling.dimensions = 576
     refused = finding("embeddings")
     assert refused.level is Level.WARN
     assert "e gives 576 numbers a text and the index holds 384" in refused.found
     assert "docs/pooling.md" in refused.advice
+    pooling.fault = "fail"
+    assert finding("reranking").level is Level.WARN
 
 
 def test_doctor_tells_of_models_that_nothing_uses(server: tuple[str, FakePooling]) -> None:

@@ -1,4 +1,4 @@
-"""What the installation's pooling replicas do for files, counted: vectors of passages and questions.
+"""What the installation's pooling replicas do for files, counted: vectors of passages and questions, and scores.
 
 Responsible for: in which lane and how long it may take, by whether somebody waits. Leaves to callers what follows when
 it fails, which is an `InferenceError`.
@@ -18,7 +18,7 @@ from inference.admission import Lane
 from inference.pooling import Errand, PoolingThread, Vector
 from inference.protocol import InferenceError
 
-REQUESTS = Counter("parley_pooling_requests", "Vectors asked of replicas.", ("model", "lane", "outcome"))
+REQUESTS = Counter("parley_pooling_requests", "Vectors and scores asked of replicas.", ("model", "lane", "outcome"))
 T = TypeVar("T")
 
 
@@ -47,6 +47,12 @@ def embed(texts: Sequence[str], errand: Errand) -> list[Vector]:
     """Vectors of length 1 by the named embedding model. InferenceError."""
     model = settings.EMBEDDING_MODEL
     return _counted(model, errand, lambda: replicas().embed(model, texts, errand))
+
+
+def rerank(question: str, passages: Sequence[str], errand: Errand) -> list[float]:
+    """How well each passage answers the question, by the named rerank model. InferenceError."""
+    model = settings.RERANK_MODEL
+    return _counted(model, errand, lambda: replicas().rerank(model, question, passages, errand))
 
 
 def _counted(model: str, errand: Errand, call: Callable[[], T]) -> T:

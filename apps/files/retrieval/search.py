@@ -1,6 +1,6 @@
 """Search: which passages of the actor's files a question needs, in three or four statements of one snapshot.
 
-The question's vector is made before it.
+What models are asked, the question's vector and the reranking, lies before and after the snapshot.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from apps.files.indexing.vectors import embed_question, vectors_version
 from apps.files.retrieval import sql
 from apps.files.retrieval.fusion import Candidate, fuse, without_duplicates
 from apps.files.retrieval.pages import Directed, directed, spread
+from apps.files.retrieval.reranking import depth_for, rerank
 from apps.files.types import PassageHit, SearchResult, UnreadyFile
 
 EXACT_BELOW = 10_000
@@ -182,7 +183,7 @@ def search_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str, limit
     if not file_ids:
         return SearchResult((), "keyword", ())
     found = _find(actor, file_ids, question, _vector_of(actor, question), limit)
-    return _result(found, limit)
+    return _result(actor, question, found, limit)
 
 
 async def asearch_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str, limit: int = 8) -> SearchResult:
@@ -192,7 +193,7 @@ async def asearch_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str
         return SearchResult((), "keyword", ())
     vector = await asyncio.to_thread(_vector_of, actor, question)
     found = await in_db(_find, actor, file_ids, question, vector, limit)
-    return _result(found, limit)
+    return await asyncio.to_thread(_result, actor, question, found, limit)
 
 
 def _bounded(query: str, limit: int) -> tuple[str, int]:
@@ -205,15 +206,16 @@ def _find(actor: Actor, file_ids: Sequence[UUID], question: str, vector: str | N
         files = search.files()
         if not files:
             return _Found([], "keyword", [], False, ())
-        ranked, mode = search.ranked(3 * limit)
+        ranked, mode = search.ranked(depth_for(limit))
         wanted = directed(question)
         first = _directed_hits(search, wanted, files, limit) if wanted else []
     unready = tuple(file.unready for file in files if file.unready is not None)
     return _Found(ranked, mode, first, bool(wanted and wanted.whole), unready)
 
 
-def _result(found: _Found, limit: int) -> SearchResult:
+def _result(actor: Actor, question: str, found: _Found, limit: int) -> SearchResult:
     if found.first and found.whole:
         return SearchResult(_merge(found.first, [], limit), found.mode, found.unready)
-    best = without_duplicates(((hit.text, hit) for hit in found.ranked), limit)
-    return SearchResult(_merge(found.first, best, limit), found.mode, found.unready)
+    hits, reranked = rerank(actor, question, found.ranked)
+    best = without_duplicates(((hit.text, hit) for hit in hits), limit)
+    return SearchResult(_merge(found.first, best, limit), found.mode, found.unready, reranked)
