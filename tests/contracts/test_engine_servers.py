@@ -137,7 +137,7 @@ async def test_a_server_with_one_model_is_asked_for_that_one() -> None:
     engine = OpenAIEngine(info)
     seen = await probe(engine, info)
     assert (seen.served_model, seen.context_length, seen.slots) == ("org/Real-Name", 131_072, 3)
-    assert seen.kv_tokens == 4096 * 32
+    assert seen.kv_tokens == 1024 * 64 * 32, "64 blocks for each of the slots it has by itself"
     await engine.close()
     await server.close()
 

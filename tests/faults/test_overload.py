@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(300)]
 SLOTS = 2
 
 
-def all_at_once(webs: Sequence[Api], count: int) -> tuple[list[Background], list[Refused]]:
+def all_at_once(webs: list[Api], count: int) -> tuple[list[Background], list[Refused]]:
     """Questions posted at the same moment: those that were accepted, being read, and the refusals."""
     barrier = threading.Barrier(count)
 
