@@ -53,13 +53,13 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
 
 def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Record:
     """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes,
-    `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router."""
+    `?level=N` how strong its model is, `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router."""
     parts = urlsplit(url)
     said = dict(parse_qsl(parts.query))
     slots = int(said.get("slots", _DEFAULT_SLOTS))
     kind = "fake" if parts.scheme == "fake" else said.get("kind", "openai")
     info = ReplicaInfo(f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots)
-    return Record(info, card or ModelCard(model, model))
+    return Record(info, card or ModelCard(model, model, level=int(said.get("level", 1))))
 
 
 async def try_out(engine: Engine, model: str, *, within_s: float) -> None:
