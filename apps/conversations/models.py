@@ -81,6 +81,8 @@ class Message(models.Model):
     citations = models.JSONField(default=list)
     # What a reader of the run was told besides the text, in order: lost replicas, incomplete searches.
     notices = models.JSONField(default=list, db_default=[])
+    # What the caller of the API is to do: {"id", "type", "function": {"name", "arguments"}} each, as it sees them.
+    tool_calls = models.JSONField(default=list, db_default=[])
     error = models.JSONField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)

@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
+from inference.protocol import ChatMessage
+
 
 class RunState(StrEnum):
     QUEUED = "queued"
@@ -32,14 +34,6 @@ def queued_at(moment: datetime) -> dict[str, Any]:
 class Lane(StrEnum):
     INTERACTIVE = "interactive"
     BATCH = "batch"
-
-
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
-    """One message of a prompt as the caller sent it: role is system, user or assistant."""
-
-    role: str
-    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +125,7 @@ class RunResult:
     ttft_ms: int | None = None
     decision: Mapping[str, Any] | None = None
     citations: tuple[dict[str, Any], ...] = ()
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
     error: Mapping[str, Any] | None = None
     reconstructed: tuple[Mapping[str, Any], ...] = ()
     notices: tuple[Mapping[str, Any], ...] = ()

@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -22,8 +22,9 @@ from django.conf import settings
 from apps.accounts.types import Actor
 from apps.conversations.eventlog import AsyncLog, frame_data, unpack_ids
 from apps.conversations.metrics import record_end
+from apps.conversations.runner.asking import NOTHING, Asking, Escalated, add
 from apps.conversations.runner.context import Context, build_context, passages_event, search_notices
-from apps.conversations.runner.decision import decision_view
+from apps.conversations.runner.decision import decision_view, escalated, escalations
 from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.patience import backoff, explain, until_db
@@ -34,7 +35,7 @@ from apps.conversations.services.admission import measure_run
 from apps.conversations.types import ClaimedRun, RunResult, RunState, Turn
 from apps.core.db import in_db
 from apps.files.public import SearchResult, cite, search_passages
-from inference.client import Lease, ReplicaPool, WaitState
+from inference.client import AUTO, Lease, ReplicaPool, WaitState
 from inference.continuation import NotContinuable, Verdict, Written, choices_of, is_structured, judge
 from inference.protocol import (
     EngineFailed,
@@ -44,6 +45,7 @@ from inference.protocol import (
     ModelInfo,
     NoReplica,
     Resume,
+    Usage,
 )
 
 log = structlog.get_logger(__name__)
@@ -86,6 +88,8 @@ class Execution:
         self.waited_ms: int | None = None
         self.decision: dict[str, Any] | None = None
         self.avoid: list[str] = []
+        self.asking = Asking(self.writer, flusher, run.params.extra, self._above)
+        self.passes = 0
         # Tools that the present pass has started: who starts one counts it here first.
         self.dispatched = 0
 
@@ -136,6 +140,8 @@ class Execution:
         self.writer.seq = seq + TAKEOVER_JUMP
         self.writer.restore(text, tuple(ids) if known else (), saved.prompt_token_ids, tokens)
         self.writer.snapshot()
+        for reason in escalations(run.decision):
+            self._tell_escalation(reason)
         if text:
             self._reconstructed()
         return True
@@ -167,20 +173,44 @@ class Execution:
 
     async def _generate(self) -> RunResult:
         context: Context | None = None
-        for attempt in range(MAX_TRIES):
+        failures = 0
+        while True:
             self._check_what_is_written()
             self.model = await self._wait_for_model()
             try:
                 context = context or await self._context(self.model)
                 return await self._stream(context)
+            except Escalated as error:
+                await self._escalate(error.decision)
             except (EngineFailed, EngineUnavailable, EngineOverloaded, NoReplica) as error:
                 log.warning("replica.failed", replica=self.replica, error=type(error).__name__, detail=str(error)[:200])
                 if not isinstance(error, NoReplica):
                     self.avoid.append(self.replica)
-                if attempt == MAX_TRIES - 1:
+                failures += 1
+                if failures == MAX_TRIES:
                     raise
-                await asyncio.sleep(backoff(attempt))
-        raise AssertionError("unreachable")
+                await asyncio.sleep(backoff(failures - 1))
+
+    async def _escalate(self, decision: dict[str, Any]) -> None:
+        """Go on with a stronger model. FencedOut when the run is another runner's."""
+        run, reason = self.claimed, decision["reasons"][-1]
+        reason["facts"] |= asdict(self.asking.taken)
+        self.asking.taken = NOTHING
+        if self.saved is not None:
+            # It writes the model too.
+            await asyncio.gather(self.saved, return_exceptions=True)
+        if not await until_db(lambda: in_db(runs.save_decision, run.id, run.attempt, decision)):
+            raise FencedOut
+        log.info("run.escalated", model=decision["model"], instead_of=run.model)
+        self.claimed = replace(run, model=decision["model"], decision=decision)
+        self.replica, self.avoid = "", []
+        self._tell_escalation(reason)
+
+    def _tell_escalation(self, reason: Mapping[str, Any]) -> None:
+        facts = reason["facts"]
+        event = {"from_model": facts["from"], "to_model": facts["to"], "why": facts["why"]}
+        self.notices.append({"kind": "escalated", **event})
+        self.writer.emit({"type": "escalated", **event}, sticky=True)
 
     def _check_what_is_written(self) -> None:
         """Before each pass: may it go on from what an earlier one wrote? NotContinuable."""
@@ -265,15 +295,24 @@ class Execution:
             self.replica = lease.replica.id
             self._placed(lease, preferred)
             self._emit_running(lease)
-            stream = lease.engine.generate(self._request(context, lease.model))
             try:
-                reason = await self.flusher.follow(self.writer, stream)
+                reason = await self.asking.ask(lease.engine, self._request(context, lease.model), room=context.room)
             finally:
-                await stream.aclose()
-                lease.spent(len(self.writer.prompt_token_ids) + self.writer.tokens)
+                taken = self.asking.taken
+                written = len(self.writer.prompt_token_ids) + self.writer.tokens
+                lease.spent(written + taken.prompt_tokens + taken.completion_tokens)
         self.lengths.note(lease.model.id, self.writer.tokens)
         state = RunState.INCOMPLETE if reason == "length" else RunState.COMPLETED
         return self._result(state, reason)
+
+    def _above(self, why: str) -> dict[str, Any] | None:
+        """The decision for the next stronger model that has room for the prompt; None where there is none, and where
+        the user chose."""
+        run, length = self.claimed, self.model.context_length if self.model else 0
+        if run.requested != AUTO or not run.decision or not run.decision.get("alternatives"):
+            return None
+        roomy = [c for c in self.pool.candidates() if not c.context_length or c.context_length >= length]
+        return escalated(run.decision, roomy, why=why)
 
     def _warm_replica(self) -> str:
         """The replica of the conversation's last answer, which has its beginning in its prefix cache."""
@@ -302,12 +341,13 @@ class Execution:
 
     def _request(self, context: Context, model: ModelInfo) -> GenerationRequest:
         params, writer = self.claimed.params, self.writer
+        self.passes += 1
         resume = None
         if writer.text_length or writer.token_ids:
             ids = tuple(writer.token_ids) if writer.ids_known else ()
             resume = Resume(writer.prompt_token_ids if ids else (), ids, writer.text)
         return GenerationRequest(
-            request_id=f"{self.claimed.id.hex}-{self.claimed.attempt}-{len(self.avoid)}",
+            request_id=f"{self.claimed.id.hex}-{self.claimed.attempt}-{self.passes}",
             model=model.id,
             messages=context.messages,
             max_tokens=context.max_tokens,
@@ -319,26 +359,33 @@ class Execution:
             priority=self.claimed.priority,
             resume=resume,
             session=self.claimed.conversation_id.hex,
-            extra=params.extra,
+            extra=self.asking.told,
         )
 
     def _result(self, state: RunState, reason: str | None, error: Mapping[str, Any] | None = None) -> RunResult:
         writer, usage = self.writer, self.writer.usage
         first = writer.first_token_at
         prompt = len(writer.prompt_token_ids) or (usage.prompt_tokens if usage else 0)
+        given = Usage(
+            prompt,
+            usage.completion_tokens if usage and not writer.ids_known else writer.tokens,
+            min(usage.cached_tokens, prompt) if usage else 0,
+        )
+        took = add(given, self.asking.taken, *map(_usage_of, escalations(self.claimed.decision)))
         return RunResult(
             state=state,
             text=writer.text,
             finish_reason=reason,
-            prompt_tokens=prompt,
-            cached_tokens=min(usage.cached_tokens, prompt) if usage else 0,
-            completion_tokens=usage.completion_tokens if usage and not writer.ids_known else writer.tokens,
+            prompt_tokens=took.prompt_tokens,
+            cached_tokens=took.cached_tokens,
+            completion_tokens=took.completion_tokens,
             model=self.model.id if self.model else "",
             replica=self.replica,
             waited_ms=self.waited_ms,
             ttft_ms=None if first is None else round((first - self.started) * 1000),
             decision=self.decision,
             citations=cite(writer.text, self.found.hits) if self.found and self.found.hits else (),
+            tool_calls=tuple(call.view() for call in self.asking.tool_calls),
             error=error,
             reconstructed=tuple(self.reconstructed),
             notices=tuple(self.notices),
@@ -380,3 +427,8 @@ class Execution:
             return await in_db(finishing.finish_run, run.id, run.attempt, numbered, by=self.runner)
 
         return await until_db(finish)
+
+
+def _usage_of(escalation: Mapping[str, Any]) -> Usage:
+    """What the model took that did not manage."""
+    return Usage(**{field: escalation["facts"][field] for field in Usage.__slots__})

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from django.conf import settings
 
-from apps.conversations.runner.context import MESSAGE_OVERHEAD, Context, estimate_tokens
+from apps.conversations.runner.context import Context, estimate_messages, estimate_tools
+from apps.conversations.runner.decision import escalations
 from apps.conversations.types import ClaimedRun
 from apps.conversations.types import Lane as RunLane
 from inference.client import Ask, Lane, Tier
@@ -41,7 +42,7 @@ class AnswerLengths:
 def ask_of(run: ClaimedRun, context: Context, *, output_tokens: int, prefer: str, failed: Sequence[str]) -> Ask:
     """`output_tokens` are expected of the answer. `failed`: replicas that broke off in this attempt. The ticket is
     the run's: a new attempt takes the place of the one before it. No answer that was begun is refused its place."""
-    prompt = sum(estimate_tokens(message.content) + MESSAGE_OVERHEAD for message in context.messages)
+    prompt = estimate_messages(context.messages) + estimate_tools(run.params)
     return Ask(
         ticket=run.id.hex,
         model=run.model,
@@ -53,7 +54,7 @@ def ask_of(run: ClaimedRun, context: Context, *, output_tokens: int, prefer: str
         output_tokens=min(context.max_tokens, output_tokens),
         prefer=prefer,
         avoid=tuple(failed),
-        accepted=run.attempt > 1 or bool(failed),
+        accepted=run.attempt > 1 or bool(failed or escalations(run.decision)),
     )
 
 

@@ -29,7 +29,6 @@ from apps.conversations.services.handoff import hint_cancel
 from apps.conversations.types import (
     ACTIVE,
     TERMINAL,
-    ChatMessage,
     Checkpoint,
     ClaimedRun,
     RunParams,
@@ -40,6 +39,7 @@ from apps.conversations.types import (
 from apps.core.db import prepared
 from apps.core.ids import new_id
 from apps.core.valkey import valkey
+from inference.protocol import ChatMessage
 
 MAX_ATTEMPTS = 8
 MAX_TURNS = 200
@@ -184,7 +184,7 @@ def _claimed(row: dict[str, Any]) -> ClaimedRun:
         requested=row["model_requested"],
         decision=orjson.loads(row["decision"] or "null"),
         params=RunParams(**{**params, "stop": tuple(params.get("stop", ()))}),
-        prompt=tuple(ChatMessage(**message) for message in prompt or ()),
+        prompt=tuple(map(ChatMessage.read, prompt or ())),
         checkpoint=Checkpoint(
             text=row["partial_text"],
             token_ids=tuple(row["token_ids"]),
@@ -210,6 +210,12 @@ def save_context(run_id: UUID, attempt: int, *, context: View, model: str, repli
             context=context, model=model, replica=replica
         )
     )
+
+
+def save_decision(run_id: UUID, attempt: int, decision: View) -> bool:
+    """Give the run to another model, for whoever takes it over too. False when the attempt is no longer the newest."""
+    mine = Run.objects.filter(id=run_id, attempt=attempt, state=RunState.RUNNING)
+    return bool(mine.update(model=decision["model"], decision=decision))
 
 
 def checkpoint_runs(items: Sequence[Progress]) -> frozenset[UUID]:
