@@ -142,6 +142,7 @@ class Run(models.Model):
     token_ids = ArrayField(models.IntegerField(), default=list)
     prompt_token_ids = ArrayField(models.IntegerField(), default=list)
     seq = models.PositiveIntegerField(default=0)
+    dispatched = models.PositiveIntegerField(default=0, db_default=0)  # tools that were started for it
     context = models.JSONField(
         null=True
     )  # {"messages": [...], "passages": [...], "mode", "unready"}: exactly what was sent

@@ -76,7 +76,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What Postgres holds of an unfinished answer. `seq` is the last event it covers."""
+    """What Postgres holds of an unfinished answer. `seq` is the last event it covers, `dispatched` how many tools were
+    started for it."""
 
     text: str = ""
     token_ids: tuple[int, ...] = ()
@@ -84,6 +85,7 @@ class Checkpoint:
     completion_tokens: int = 0
     seq: int = 0
     replica: str = ""
+    dispatched: int = 0
 
 
 @dataclass(frozen=True, slots=True)

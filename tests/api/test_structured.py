@@ -149,3 +149,10 @@ def test_whoever_takes_an_escalated_run_over_goes_on_with_the_stronger_model() -
     ended, answer = run("n:3", model="large", decision=decision, attempt=1)
     assert (ended.model, ended.completion_tokens) == ("large", 3 + 5)
     assert [notice["kind"] for notice in answer.notices] == ["escalated"]
+
+
+def test_a_run_that_had_started_a_tool_is_not_begun_again_by_another_runner() -> None:
+    ended, answer = run("n:3", attempt=1, dispatched=1)
+    assert (ended.state, answer.text) == ("failed", "")
+    assert ended.error is not None
+    assert "not started twice" in ended.error["message"]

@@ -90,8 +90,8 @@ class Execution:
         self.avoid: list[str] = []
         self.asking = Asking(self.writer, flusher, run.params.extra, self._above)
         self.passes = 0
-        # Tools that the present pass has started: who starts one counts it here first.
-        self.dispatched = 0
+        # Tools that were started for this run.
+        self.dispatched = run.checkpoint.dispatched
 
     def cancel(self) -> None:
         """The user wants no more of it: stop the replica, keep the text."""
@@ -211,6 +211,14 @@ class Execution:
         event = {"from_model": facts["from"], "to_model": facts["to"], "why": facts["why"]}
         self.notices.append({"kind": "escalated", **event})
         self.writer.emit({"type": "escalated", **event}, sticky=True)
+
+    async def count_dispatch(self) -> None:
+        """To be called before a tool is started: no other pass, here or of another runner, may start it again.
+        FencedOut when the run is another runner's."""
+        run = self.claimed
+        self.dispatched += 1
+        if not await in_db(runs.count_dispatch, run.id, run.attempt):
+            raise FencedOut
 
     def _check_what_is_written(self) -> None:
         """Before each pass: may it go on from what an earlier one wrote? NotContinuable."""

@@ -16,6 +16,7 @@ from uuid import UUID
 import orjson
 import redis
 from django.db import connection, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.types import Actor
@@ -61,6 +62,7 @@ _CLAIMED = (
     "id", "organization_id", "user_id", "conversation_id", "question_id", "answer_id", "attempt", "model_requested",
     "model", "tier", "lane", "priority", "params", "prompt", "partial_text", "token_ids", "prompt_token_ids",
     "completion_tokens", "seq", "replica", "cancel_requested_at", "decision",
+    "dispatched",
 )  # fmt: skip
 _CLAIM = f"""
     UPDATE conversations_run SET
@@ -192,6 +194,7 @@ def _claimed(row: dict[str, Any]) -> ClaimedRun:
             completion_tokens=row["completion_tokens"],
             seq=row["seq"],
             replica=row["replica"],
+            dispatched=row["dispatched"],
         ),
         cancel_requested=row["cancel_requested_at"] is not None,
     )
@@ -216,6 +219,12 @@ def save_decision(run_id: UUID, attempt: int, decision: View) -> bool:
     """Give the run to another model, for whoever takes it over too. False when the attempt is no longer the newest."""
     mine = Run.objects.filter(id=run_id, attempt=attempt, state=RunState.RUNNING)
     return bool(mine.update(model=decision["model"], decision=decision))
+
+
+def count_dispatch(run_id: UUID, attempt: int) -> bool:
+    """Note that a tool is about to be started. False when the attempt is no longer the newest: it must not be."""
+    mine = Run.objects.filter(id=run_id, attempt=attempt, state=RunState.RUNNING)
+    return bool(mine.update(dispatched=F("dispatched") + 1))
 
 
 def checkpoint_runs(items: Sequence[Progress]) -> frozenset[UUID]:
