@@ -48,6 +48,9 @@ def build_command(
         "enable-prompt-tokens-details": True,
         "enable-request-id-headers": True,
         "enable-scale-out": True,
+        # Without a parser vLLM refuses tools. What this one misses is read from the text.
+        "enable-auto-tool-choice": True,
+        "tool-call-parser": "hermes",
         "shutdown-timeout": SHUTDOWN_S,
         "uvicorn-log-level": "warning",
     }

@@ -163,6 +163,19 @@ async def test_tool_calls_come_whole_with_the_end(subject: Subject) -> None:
     assert answer.last.usage.completion_tokens == answer.tokens
 
 
+async def test_a_tool_that_must_be_called_is_called(subject: Subject) -> None:
+    choice = {"type": "function", "function": {"name": "weather"}}
+    tool = {"type": "function", "function": {"name": "weather", "parameters": CITY, "strict": True}}
+    text = 'call:weather {"city": "Ulm"}' if subject.scripted else "How is the weather in Ulm?"
+    request = subject.request(text, max_tokens=200, extra={"tools": [tool], "tool_choice": choice})
+    answer = await subject.ask(request)
+    (call,) = answer.last.tool_calls
+    assert call.id
+    assert call.name == "weather"
+    if answer.last.finish_reason != "length":
+        assert isinstance(json.loads(call.arguments)["city"], str)
+
+
 async def test_the_result_of_a_call_is_answered(subject: Subject) -> None:
     call = WrittenCall("call-9", "weather", '{"city": "Ulm"}')
     messages = (
