@@ -7,7 +7,7 @@ and counting what was not given out. Leaves to `decision` which model is stronge
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -65,6 +65,19 @@ class Asking:
             )
             return await self._pass(engine, again, asked_again=True)
 
+    def used(self, escalations: Iterable[Mapping[str, Any]]) -> Usage:
+        """All that the run took: for what was given out, for what was not, and by the models before, whose share stands
+        in the reasons of the escalations."""
+        writer, usage = self.writer, self.writer.usage
+        prompt = len(writer.prompt_token_ids) or (usage.prompt_tokens if usage else 0)
+        given = Usage(
+            prompt,
+            usage.completion_tokens if usage and not writer.ids_known else writer.tokens,
+            min(usage.cached_tokens, prompt) if usage else 0,
+        )
+        before = (Usage(**{name: reason["facts"][name] for name in Usage.__slots__}) for reason in escalations)
+        return _sum(given, self.taken, *before)
+
     async def _pass(self, engine: Engine, request: GenerationRequest, *, asked_again: bool) -> str:
         stream = engine.generate(request)
         held = self._hold(stream, asked_again=asked_again)
@@ -74,7 +87,7 @@ class Asking:
             if held is not None:
                 kept = held.kept
                 usage = kept.usage or Usage(len(kept.prompt_token_ids or ()), kept.tokens)
-                self.taken = add(self.taken, usage)
+                self.taken = _sum(self.taken, usage)
             raise
         finally:
             await stream.aclose()
@@ -106,7 +119,7 @@ class Asking:
             raise Escalated(decision)
 
 
-def add(*usages: Usage) -> Usage:
+def _sum(*usages: Usage) -> Usage:
     return Usage(
         sum(usage.prompt_tokens for usage in usages),
         sum(usage.completion_tokens for usage in usages),

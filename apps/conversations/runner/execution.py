@@ -6,30 +6,29 @@ Leaves to others: the ticks (`flusher`), the choice of a replica (`inference.cli
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-import orjson
 import redis
 import structlog
 from django.conf import settings
 
 from apps.accounts.types import Actor
-from apps.conversations.eventlog import AsyncLog, frame_data, unpack_ids
+from apps.conversations.eventlog import AsyncLog
 from apps.conversations.metrics import record_end
-from apps.conversations.runner.asking import NOTHING, Asking, Escalated, add
+from apps.conversations.runner.asking import NOTHING, Asking, Escalated
 from apps.conversations.runner.context import Context, build_context, passages_event, search_notices
 from apps.conversations.runner.decision import decision_view, escalated, escalations
 from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.patience import backoff, explain, until_db
 from apps.conversations.runner.placing import AnswerLengths, ask_of
-from apps.conversations.runner.writer import TAKEOVER_JUMP, FencedOut, RunWriter
+from apps.conversations.runner.request import build_request
+from apps.conversations.runner.takeover import restore
+from apps.conversations.runner.writer import FencedOut, RunWriter
 from apps.conversations.services import finishing, runs
 from apps.conversations.services.admission import measure_run
 from apps.conversations.types import ClaimedRun, RunResult, RunState, Turn
@@ -41,22 +40,14 @@ from inference.protocol import (
     EngineFailed,
     EngineOverloaded,
     EngineUnavailable,
-    GenerationRequest,
     ModelInfo,
     NoReplica,
-    Resume,
-    Usage,
 )
 
 log = structlog.get_logger(__name__)
 MAX_TRIES = 6
 MODEL_POLL_S = 1.0
 FINAL_FLUSHES = 5
-
-
-def cache_salt(organization_id: object) -> str:
-    """Isolates an organization's prefix cache: hex, since the engine refuses some characters."""
-    return hmac.new(settings.CACHE_SALT_SECRET.encode(), str(organization_id).encode(), hashlib.sha256).hexdigest()
 
 
 class Execution:
@@ -123,26 +114,11 @@ class Execution:
             entries = ()
         if entries is None:
             return False
-        text, ids, seq, tokens = saved.text, list(saved.token_ids), saved.seq, saved.completion_tokens
-        known = bool(ids) or not text
-        for entry in entries:
-            event = orjson.loads(frame_data(entry.frame))
-            seq = int(entry.frame[4 : entry.frame.index(b"\n")])
-            if event["type"] == "text" and event["at"] == len(text):
-                text += event["text"]
-                more = unpack_ids(entry.token_ids)
-                known = known and bool(more)
-                ids.extend(more)
-                tokens += len(more) or 1
-            elif event["type"] == "snapshot" and len(event["text"]) >= len(text):
-                known = known and event["text"] == text
-                text = event["text"]
-        self.writer.seq = seq + TAKEOVER_JUMP
-        self.writer.restore(text, tuple(ids) if known else (), saved.prompt_token_ids, tokens)
+        restore(self.writer, saved, entries)
         self.writer.snapshot()
         for reason in escalations(run.decision):
             self._tell_escalation(reason)
-        if text:
+        if self.writer.text_length:
             self._reconstructed()
         return True
 
@@ -303,8 +279,12 @@ class Execution:
             self.replica = lease.replica.id
             self._placed(lease, preferred)
             self._emit_running(lease)
+            self.passes += 1
+            request = build_request(
+                self.claimed, context, lease.model, self.writer, number=self.passes, extra=self.asking.told
+            )
             try:
-                reason = await self.asking.ask(lease.engine, self._request(context, lease.model), room=context.room)
+                reason = await self.asking.ask(lease.engine, request, room=context.room)
             finally:
                 taken = self.asking.taken
                 written = len(self.writer.prompt_token_ids) + self.writer.tokens
@@ -347,46 +327,16 @@ class Execution:
             }
         )
 
-    def _request(self, context: Context, model: ModelInfo) -> GenerationRequest:
-        params, writer = self.claimed.params, self.writer
-        self.passes += 1
-        resume = None
-        if writer.text_length or writer.token_ids:
-            ids = tuple(writer.token_ids) if writer.ids_known else ()
-            resume = Resume(writer.prompt_token_ids if ids else (), ids, writer.text)
-        return GenerationRequest(
-            request_id=f"{self.claimed.id.hex}-{self.claimed.attempt}-{self.passes}",
-            model=model.id,
-            messages=context.messages,
-            max_tokens=context.max_tokens,
-            temperature=model.temperature if params.temperature is None else params.temperature,
-            top_p=model.top_p if params.top_p is None else params.top_p,
-            stop=params.stop,
-            seed=params.seed,
-            cache_salt=cache_salt(self.claimed.organization_id),
-            priority=self.claimed.priority,
-            resume=resume,
-            session=self.claimed.conversation_id.hex,
-            extra=self.asking.told,
-        )
-
     def _result(self, state: RunState, reason: str | None, error: Mapping[str, Any] | None = None) -> RunResult:
-        writer, usage = self.writer, self.writer.usage
-        first = writer.first_token_at
-        prompt = len(writer.prompt_token_ids) or (usage.prompt_tokens if usage else 0)
-        given = Usage(
-            prompt,
-            usage.completion_tokens if usage and not writer.ids_known else writer.tokens,
-            min(usage.cached_tokens, prompt) if usage else 0,
-        )
-        took = add(given, self.asking.taken, *map(_usage_of, escalations(self.claimed.decision)))
+        writer, first = self.writer, self.writer.first_token_at
+        used = self.asking.used(escalations(self.claimed.decision))
         return RunResult(
             state=state,
             text=writer.text,
             finish_reason=reason,
-            prompt_tokens=took.prompt_tokens,
-            cached_tokens=took.cached_tokens,
-            completion_tokens=took.completion_tokens,
+            prompt_tokens=used.prompt_tokens,
+            cached_tokens=used.cached_tokens,
+            completion_tokens=used.completion_tokens,
             model=self.model.id if self.model else "",
             replica=self.replica,
             waited_ms=self.waited_ms,
@@ -435,8 +385,3 @@ class Execution:
             return await in_db(finishing.finish_run, run.id, run.attempt, numbered, by=self.runner)
 
         return await until_db(finish)
-
-
-def _usage_of(escalation: Mapping[str, Any]) -> Usage:
-    """What the model took that did not manage."""
-    return Usage(**{field: escalation["facts"][field] for field in Usage.__slots__})
