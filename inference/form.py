@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from inference.protocol import ChatMessage, Delta, InferenceError, WrittenCall
+from inference.schema import PROBLEMS_TOLD
 from inference.structured import (
     StructuredOutputFailed,
     ToolCall,
@@ -28,6 +29,7 @@ from inference.structured import (
 )
 
 Tool = Mapping[str, Any]
+CALLS_AT_MOST = 128
 
 
 class AskAgain(InferenceError):
@@ -56,7 +58,9 @@ class Form:
         AskAgain, or StructuredOutputFailed when that was done already or cannot help, since the answer was cut.
         """
         if calls := self._calls(answer):
-            problems = [problem for call in calls for problem in call.problems]
+            problems = [problem for call in calls for problem in call.problems][:PROBLEMS_TOLD]
+            if len(calls) > CALLS_AT_MOST:
+                problems = [f"{len(calls)} calls are too many; at most {CALLS_AT_MOST} are allowed at once"]
             if problems:
                 raise self._unusable(answer, problems, asked_again, in_call=True)
             return _with_calls(answer, calls)

@@ -160,6 +160,8 @@ def _check_tools(tools: Any, limits: Limits) -> set[str]:
         names.add(name)
         if function.get("parameters") is not None:
             _check_schema(f"{where}.function.parameters", function["parameters"], limits)
+            if function["parameters"].get("type", "object") != "object":
+                raise BeyondLimits(f"{where}.function.parameters.type", "must be object")
     return names
 
 

@@ -26,31 +26,25 @@ _BROKEN_FINISHES = frozenset({"abort", "error"})
 # Far beyond any vocabulary: what is outside was never a token.
 _MAX_ID = 1 << 27
 _SAYING = ("reasoning_content", "reasoning", "refusal")
-_MAX_CALLS, _MAX_CALL_CHARACTERS = 128, 1_000_000
 _LEAVING = ("after shutdown", "engine is dead", "enginedead")
 
 
 class CallParts:
     """Tool calls on their way: pieces come under the index of their call."""
 
-    __slots__ = ("_parts", "_size")
+    __slots__ = ("_parts",)
 
     def __init__(self) -> None:
         self._parts: dict[int, list[str]] = {}
-        self._size = 0
 
     def add(self, pieces: list[dict[str, Any]]) -> None:
-        """EngineFailed when they are more than any answer may hold, TypeError and AttributeError for what is no call.
-        Servers that leave the index out send whole calls."""
+        """TypeError and AttributeError for what is no call. Servers that leave the index out send whole calls."""
         for piece in pieces:
             index, function = piece.get("index"), piece.get("function") or {}
             call = self._parts.setdefault(index if isinstance(index, int) else len(self._parts), ["", "", ""])
             for part, said in enumerate((piece.get("id"), function.get("name"), function.get("arguments"))):
                 if said is not None:
                     call[part] += said
-                    self._size += len(said)
-        if len(self._parts) > _MAX_CALLS or self._size > _MAX_CALL_CHARACTERS:
-            raise EngineFailed("the replica called tools without end", FailureKind.GARBAGE)
 
     def whole(self) -> tuple[WrittenCall, ...]:
         return tuple(WrittenCall(*self._parts[index]) for index in sorted(self._parts))

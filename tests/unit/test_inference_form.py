@@ -80,6 +80,7 @@ WRONG = [
     (TOOLS, called(("weather", "nonsense")), "not a JSON object", True),
     (TOOLS, called(("wether", GOOD)), "there is no tool", True),
     (TOOLS, called(("now", ""), ("weather", BAD)), "city is missing", True),
+    (TOOLS, called(*[("now", "")] * 129), "129 calls are too many", True),
     (TOOLS | {"tool_choice": "required"}, said("It is sunny."), "no tool was called", True),
     (TOOLS | NAMED, called(("now", "")), "there is no tool 'now'; known are: weather", True),
     (JSON, said(BAD), "city is missing", False),

@@ -81,6 +81,7 @@ def test_an_ordinary_request_passes() -> None:
         ({"tools": [tool("no spaces")]}, "tools[0].function.name"),
         ({"tools": [{"type": "web"}]}, "tools[0]"),
         ({"tools": [tool(parameters={"enum": []})]}, "tools[0].function.parameters.enum"),
+        ({"tools": [tool(parameters={"type": "string"})]}, "tools[0].function.parameters.type"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tools": [tool()], "tool_choice": "always"}, "tool_choice"),
         ({"tools": [tool()], "tool_choice": 7}, "tool_choice"),
