@@ -81,7 +81,7 @@ class Message(models.Model):
     citations = models.JSONField(default=list)
     # What a reader of the run was told besides the text, in order: lost replicas, incomplete searches.
     notices = models.JSONField(default=list, db_default=[])
-    # What the caller of the API is to do: {"id", "type", "function": {"name", "arguments"}} each, as it sees them.
+    # What a caller of /v1 is to do, in OpenAI's form: {"id", "type", "function": {"name", "arguments"}} each.
     tool_calls = models.JSONField(default=list, db_default=[])
     error = models.JSONField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
