@@ -48,6 +48,15 @@ def test_a_client_of_the_api_gets_the_second_answer(stack: Stack) -> None:
     assert whole.choices[0].message.content == "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
 
 
+def test_an_ordinary_answer_is_seen_while_it_is_written(stack: Stack) -> None:
+    api = Api(stack.url(), stack.api_key())
+    run = api.ask(api.new_conversation(), f"{QUESTION} itl:50")["run"]
+    with api.events(run["id"]) as events:
+        seen = events.until(lambda reading: bool(reading.text))
+        assert api.run(run["id"])["state"] == "running"
+    assert len(seen.text) < 100
+
+
 def test_an_ordinary_answer_stays_with_the_model_that_was_chosen(stack: Stack) -> None:
     api = Api(stack.url(), stack.api_key())
     run = api.ask(api.new_conversation(), QUESTION)["run"]
