@@ -51,6 +51,8 @@ from inference.registry import (
     read_records,
     summarize,
 )
+from inference.routing.candidates import candidates_of
+from inference.routing.types import Candidate
 from inference.verdicts import Verdicts
 
 __all__ = [
@@ -252,6 +254,10 @@ class ReplicaPool:
     def replicas(self) -> tuple[ReplicaInfo, ...]:
         """As this process sees them: a replica that keeps failing here is quarantined, whatever was published."""
         return tuple(m.seen().replica for m in self._members.values())
+
+    def candidates(self) -> tuple[Candidate, ...]:
+        """The models as routing weighs them, as this process sees their replicas."""
+        return candidates_of(member.seen() for member in self._members.values())
 
     def capacity(self, model: str) -> Capacity:
         ready = [m for m in self._members_of(model) if m.is_ready]

@@ -54,7 +54,9 @@ def judge(written: Written) -> tuple[Verdict, str]:
 
 
 def is_structured(extra: Mapping[str, Any]) -> bool:
-    """Whether a request's additions constrain its output to a schema, a grammar or a list."""
+    """Whether a request's additions constrain its output to a schema, a grammar or a list, or let it call tools."""
+    if extra.get("tools") and extra.get("tool_choice") != "none":
+        return True
     shape = extra.get("response_format")
     kind = shape.get("type") if isinstance(shape, Mapping) else None
     return kind not in (None, "text") or any(extra.get(name) for name in _CONSTRAINTS)

@@ -75,7 +75,7 @@ def check_request(request: Mapping[str, Any], limits: Limits = Limits()) -> None
     _check_logprobs(fields, limits)
     _check_stop(fields.get("stop", ()), limits)
     _check_format(fields.get("response_format"), limits)
-    _check_tools(fields.get("tools", ()), limits)
+    _check_choice(fields.get("tool_choice"), _check_tools(fields.get("tools", ()), limits))
 
 
 def check_prompt(texts: Sequence[str], limits: Limits = Limits()) -> None:
@@ -142,7 +142,8 @@ def _check_format(wanted: Any, limits: Limits) -> None:
         _check_schema("response_format.json_schema.schema", form["schema"], limits)
 
 
-def _check_tools(tools: Any, limits: Limits) -> None:
+def _check_tools(tools: Any, limits: Limits) -> set[str]:
+    """The names of the tools."""
     if not isinstance(tools, list | tuple) or len(tools) > limits.tools:
         raise BeyondLimits("tools", f"must be a list of at most {limits.tools}")
     names: set[str] = set()
@@ -159,6 +160,24 @@ def _check_tools(tools: Any, limits: Limits) -> None:
         names.add(name)
         if function.get("parameters") is not None:
             _check_schema(f"{where}.function.parameters", function["parameters"], limits)
+            if function["parameters"].get("type", "object") != "object":
+                raise BeyondLimits(f"{where}.function.parameters.type", "must be object")
+    return names
+
+
+def _check_choice(choice: Any, tools: set[str]) -> None:
+    if choice in (None, "none", "auto"):
+        return
+    if not tools:
+        raise BeyondLimits("tool_choice", "needs tools to choose from")
+    if choice == "required":
+        return
+    function = choice.get("function") if isinstance(choice, Mapping) and choice.get("type") == "function" else None
+    name = function.get("name") if isinstance(function, Mapping) else None
+    if not isinstance(name, str):
+        raise BeyondLimits("tool_choice", "must be none, auto, required or a function")
+    if name not in tools:
+        raise BeyondLimits("tool_choice.function.name", f"is the name of no tool: {name[:64]}")
 
 
 def _check_schema(where: str, schema: Any, limits: Limits) -> None:

@@ -59,14 +59,15 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
 
 def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Record:
     """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes,
-    `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router, `?purpose=embeddings` (or rerank) what its model is
-    for."""
+    `?level=N` how strong its model is, `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router,
+    `?purpose=embeddings` (or rerank) what its model is for."""
     parts = urlsplit(url)
     said = dict(parse_qsl(parts.query))
     slots = int(said.get("slots", _DEFAULT_SLOTS))
     kind = "fake" if parts.scheme == "fake" else said.get("kind", "openai")
     info = ReplicaInfo(f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots)
-    return Record(info, card or ModelCard(model, model, purpose=Purpose(said.get("purpose", Purpose.CHAT))))
+    purpose, level = Purpose(said.get("purpose", Purpose.CHAT)), int(said.get("level", 1))
+    return Record(info, card or ModelCard(model, model, level=level, purpose=purpose))
 
 
 async def try_out(engine: Engine, model: str, *, within_s: float, purpose: Purpose = Purpose.CHAT) -> None:

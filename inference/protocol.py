@@ -94,9 +94,51 @@ class Overloaded(InferenceError):
 
 
 @dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """A tool call as a model wrote it: `arguments` is text that should be JSON."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def view(self) -> dict[str, Any]:
+        """In OpenAI's form."""
+        return {"id": self.id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
+
+    @classmethod
+    def read(cls, view: Mapping[str, Any]) -> WrittenCall:
+        return cls(view["id"], view["function"]["name"], view["function"]["arguments"])
+
+
+@dataclass(frozen=True, slots=True)
 class ChatMessage:
+    """`tool_calls`: of an assistant, what it called. `tool_call_id`: of a tool, which call this is the result of."""
+
     role: str
     content: str
+    tool_calls: tuple[WrittenCall, ...] = ()
+    tool_call_id: str = ""
+
+    @property
+    def spoken(self) -> str:
+        """All that is said in it, calls included, for counting."""
+        if not self.tool_calls:
+            return self.content
+        return "\n".join((self.content, *(f"{call.name} {call.arguments}" for call in self.tool_calls)))
+
+    def view(self) -> dict[str, Any]:
+        """In OpenAI's form; fields that say nothing are left out."""
+        view: dict[str, Any] = {"role": self.role, "content": self.content}
+        if self.tool_calls:
+            view["tool_calls"] = [call.view() for call in self.tool_calls]
+        if self.tool_call_id:
+            view["tool_call_id"] = self.tool_call_id
+        return view
+
+    @classmethod
+    def read(cls, view: Mapping[str, Any]) -> ChatMessage:
+        calls = tuple(map(WrittenCall.read, view.get("tool_calls") or ()))
+        return cls(view["role"], view["content"], calls, view.get("tool_call_id") or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,8 +190,8 @@ class Usage:
 class Delta:
     """All that arrived since the last pull. `tokens` is right even where ids are unknown (then it counts events).
     `prompt_token_ids` comes once, with the first delta, where the replica tells. The last delta of a good stream,
-    and only it, has a `finish_reason` (`stop`, `length`, `tool_calls`, ...), and `usage` where the replica counts.
-    After a resume, deltas hold only what is new."""
+    and only it, has a `finish_reason` (`stop`, `length`, `tool_calls`, ...), the `tool_calls` of the answer, whole, and
+    `usage` where the replica counts. After a resume, deltas hold only what is new."""
 
     text: str = ""
     token_ids: tuple[int, ...] = ()
@@ -157,6 +199,7 @@ class Delta:
     prompt_token_ids: tuple[int, ...] | None = None
     finish_reason: str | None = None
     usage: Usage | None = None
+    tool_calls: tuple[WrittenCall, ...] = ()
 
 
 class DeltaStream(Protocol):

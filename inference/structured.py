@@ -1,7 +1,7 @@
 """Structured output and tool calls: what is asked of the engine, and what is made of the answer.
 
 Responsible for: schemas in the strict form, reading JSON out of an answer whose model wrapped it (fences, prose, tags),
-checking it, the one message that asks again, and the failure after that. Pure functions: the runner sends and counts.
+checking it, the messages that ask again, and the failure after that. Pure functions: `form` puts them in order.
 Engines constrain the output where they can; this is for those that cannot, and for what arrives all the same.
 Schemas must have passed `limits.check_request`.
 """
@@ -30,11 +30,13 @@ _TAG, _END_TAG = "<tool_call>", "</tool_call>"
 
 
 class StructuredOutputFailed(InferenceError):
-    """The answer was still wrong after it had been asked for once more. `problems` are for people and for logs."""
+    """The answer was still wrong after it had been asked for once more. `problems` are for people and for logs;
+    `in_call`: they are those of a tool call."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
+    def __init__(self, problems: Sequence[str], *, in_call: bool = False) -> None:
         super().__init__(f"the model did not keep to the schema: {'; '.join(problems)}")
         self.problems = tuple(problems)
+        self.in_call = in_call
 
 
 # ---------------------------------------------------------------- what is asked of the engine
@@ -98,20 +100,19 @@ def check_answer(answer: str, schema: Mapping[str, Any] | None) -> Checked:
     return first or Checked(None, answer, problems=("the answer is not JSON",))
 
 
-def accept(answer: str, schema: Mapping[str, Any] | None, *, asked_again: bool) -> Checked:
-    """The checked answer. With problems it is to be asked for again, by `ask_again` and without streaming.
-    StructuredOutputFailed when that has been done already."""
-    checked = check_answer(answer, schema)
-    if checked.problems and asked_again:
-        raise StructuredOutputFailed(checked.problems)
-    return checked
-
-
 def ask_again(problems: Sequence[str], schema: Mapping[str, Any] | None) -> str:
     """The user message that follows the wrong answer, once."""
     wanted = "a JSON object" if schema is None else f"JSON that keeps to this schema: {orjson.dumps(schema).decode()}"
-    told = "\n".join(f"- {problem}" for problem in problems)
-    return f"That answer cannot be used:\n{told}\nAnswer again with nothing but {wanted}"
+    return f"That answer cannot be used:\n{_listed(problems)}\nAnswer again with nothing but {wanted}"
+
+
+def call_again(problems: Sequence[str]) -> str:
+    """The user message that follows a wrong call, once. The schemas stand in the prompt already."""
+    return f"That call cannot be used:\n{_listed(problems)}\nCall again, with arguments that keep to the tool's schema"
+
+
+def _listed(problems: Sequence[str]) -> str:
+    return "\n".join(f"- {problem}" for problem in problems)
 
 
 # ---------------------------------------------------------------- tool calls

@@ -56,7 +56,7 @@ class TokenCounter:
         if await self._load() is None:
             return await self._count_without_file(messages, remote)
         overhead = await self._measure(remote)
-        return sum(await self._plain([m.content for m in messages])) + overhead.of(messages)
+        return sum(await self._plain([m.spoken for m in messages])) + overhead.of(messages)
 
     async def _count_without_file(self, messages: Sequence[ChatMessage], remote: RemoteCount | None) -> int:
         if remote is not None:
@@ -64,7 +64,7 @@ class TokenCounter:
                 return await remote(messages)
             except InferenceError as error:
                 log.info("the replica does not count tokens: %s", error)
-        size = sum(len(m.content.encode()) for m in messages)
+        size = sum(len(m.spoken.encode()) for m in messages)
         return -(-size // _BYTES_PER_TOKEN) + _UNASKED_EACH * len(messages) + _UNASKED_BASE
 
     async def decode(self, ids: Sequence[int]) -> str | None:

@@ -69,6 +69,9 @@ def _for_purpose(spec: ModelSpec) -> dict[str, FlagValue]:
         "enable-prefix-caching": True,
         "enable-prompt-tokens-details": True,
         "enable-scale-out": True,
+        # Without a parser vLLM refuses tools. What this one misses is read from the text.
+        "enable-auto-tool-choice": True,
+        "tool-call-parser": "hermes",
     }
 
 

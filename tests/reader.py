@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-KNOWN = frozenset({"state", "snapshot", "text", "passages", "reconstructed", "citations", "done"})
+KNOWN = frozenset({"state", "snapshot", "text", "passages", "reconstructed", "escalated", "citations", "done"})
 _BREAK = re.compile(r"\r\n|\n|\r")
 
 
@@ -140,6 +140,11 @@ def _reconstructed(reading: Reading, data: Mapping[str, Any]) -> Reading:
     return replace(reading, text=text, attempt=data["attempt"], notices=(*reading.notices, notice))
 
 
+def _escalated(reading: Reading, data: Mapping[str, Any]) -> Reading:
+    notice = {"kind": "escalated", **{key: data[key] for key in ("from_model", "to_model", "why")}}
+    return replace(reading, notices=(*reading.notices, notice))
+
+
 def _citations(reading: Reading, data: Mapping[str, Any]) -> Reading:
     return replace(reading, citations=tuple(data["citations"]))
 
@@ -164,6 +169,7 @@ _APPLY = {
     "state": _state,
     "passages": _passages,
     "reconstructed": _reconstructed,
+    "escalated": _escalated,
     "citations": _citations,
     "done": _done,
 }

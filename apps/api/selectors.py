@@ -9,12 +9,12 @@ import orjson
 from pydantic import ValidationError
 
 from apps.api.types import ChatRequest, InputMessage
-from apps.conversations.public import ChatMessage, RunParams, known_models
+from apps.conversations.public import ChatMessage, RunParams, WrittenCall, known_models
 from apps.core.errors import Invalid, ModelNotFound
 from inference.client import AUTO
 from inference.limits import BeyondLimits, Limits, check_request
 
-_TOOLS = "Tools are not available through this endpoint yet. Leave `{param}` out."
+_FUNCTIONS = "`{param}` is the older form and is not available. Send `tools`."
 # What an answer may have of a context is decided where the context is built.
 _LIMITS = Limits(max_tokens=1 << 20)
 _STARTED_WITH_PARLEY = 1_735_689_600
@@ -36,8 +36,17 @@ def parse_chat(body: bytes) -> ChatRequest:
 
 
 def chat_messages(request: ChatRequest) -> tuple[ChatMessage, ...]:
-    """The prompt as plain text messages. Raises Invalid for pictures, sound, tool messages and NUL characters."""
-    return tuple(_message(message, f"messages[{n}]") for n, message in enumerate(request.messages))
+    """The prompt as plain text messages. Raises Invalid for pictures, sound, NUL characters, and results of calls that
+    nobody made."""
+    messages: list[ChatMessage] = []
+    called: set[str] = set()
+    for n, message in enumerate(request.messages):
+        if message.role == "tool" and message.tool_call_id not in called:
+            told = "A result names the call that it belongs to, by the id that an earlier message gave it."
+            raise _refusal(f"messages[{n}].tool_call_id", told)
+        messages.append(_message(message, f"messages[{n}]"))
+        called |= {call.id for call in messages[-1].tool_calls}
+    return tuple(messages)
 
 
 def run_params(request: ChatRequest) -> RunParams:
@@ -49,7 +58,11 @@ def run_params(request: ChatRequest) -> RunParams:
     }
     if request.response_format is not None and request.response_format.type != "text":
         extra["response_format"] = request.response_format.model_dump()
-    for param, value in (("stop", stop), ("response_format", extra.get("response_format"))):
+    if request.tools:
+        for name in ("tools", "tool_choice", "parallel_tool_calls"):
+            if getattr(request, name) is not None:
+                extra[name] = getattr(request, name)
+    for param, value in (("stop", stop), *extra.items()):
         if _has_nul(value):
             raise _refusal(param, "NUL characters are not allowed.")
     return RunParams(
@@ -95,12 +108,9 @@ def _refusal(param: str | None, message: str) -> Invalid:
 def _refuse_unsupported(request: ChatRequest) -> None:
     if request.n is not None and request.n != 1:
         raise _refusal("n", "Only n=1 is supported: one answer a request. Send several requests for several answers.")
-    for param in ("tools", "functions"):
-        if getattr(request, param):
-            raise _refusal(param, _TOOLS.format(param=param))
-    for param in ("tool_choice", "function_call"):
-        if getattr(request, param) not in (None, "none", "auto"):
-            raise _refusal(param, _TOOLS.format(param=param))
+    for param in ("functions", "function_call"):
+        if getattr(request, param) not in (None, [], "none", "auto"):
+            raise _refusal(param, _FUNCTIONS.format(param=param))
     if request.logprobs or request.top_logprobs:
         raise _refusal("logprobs", "Log probabilities are not available. Leave `logprobs` and `top_logprobs` out.")
     if request.audio is not None or (request.modalities and set(request.modalities) != {"text"}):
@@ -110,12 +120,24 @@ def _refuse_unsupported(request: ChatRequest) -> None:
 
 
 def _message(message: InputMessage, where: str) -> ChatMessage:
-    if message.role in ("tool", "function") or message.tool_calls or message.function_call:
-        raise _refusal(where, _TOOLS.format(param=where))
-    content = _content(message, f"{where}.content")
-    if "\x00" in content:
+    if message.role == "function" or message.function_call:
+        raise _refusal(where, _FUNCTIONS.format(param=where))
+    if message.tool_calls and message.role != "assistant":
+        raise _refusal(f"{where}.tool_calls", "Only an assistant calls tools.")
+    calls = tuple(
+        WrittenCall(call.id, call.function.name, call.function.arguments) for call in message.tool_calls or ()
+    )
+    read = ChatMessage(
+        "system" if message.role == "developer" else message.role,
+        _content(message, f"{where}.content"),
+        calls,
+        message.tool_call_id or "",
+    )
+    if _has_nul(read.content):
         raise _refusal(f"{where}.content", "NUL characters are not allowed.")
-    return ChatMessage("system" if message.role == "developer" else message.role, content)
+    if _has_nul(read.view()):
+        raise _refusal(where, "NUL characters are not allowed.")
+    return read
 
 
 def _content(message: InputMessage, where: str) -> str:

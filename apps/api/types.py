@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 MESSAGES_MAX = 2_000
 PARTS_MAX = 500
+TOOLS_MAX = 128
 
 Text = Annotated[str, StringConstraints(max_length=1 << 20)]
 Short = Annotated[str, StringConstraints(max_length=512)]
@@ -29,11 +30,25 @@ class ContentPart(Shape):
     refusal: Text | None = None
 
 
+class CalledFunction(Shape):
+    name: Annotated[str, StringConstraints(max_length=64)]
+    arguments: Text
+
+
+class CalledTool(Shape):
+    """What an earlier answer called, as it was given out."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=512)]
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
 class InputMessage(Shape):
     role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: Text | Annotated[list[ContentPart], Field(max_length=PARTS_MAX)] | None = None
     name: Short | None = None
-    tool_calls: list[Any] | None = None
+    tool_calls: Annotated[list[CalledTool], Field(max_length=TOOLS_MAX)] | None = None
+    tool_call_id: Short | None = Field(None, description="Of a tool's result: the call that it belongs to.")
     function_call: Any = None
 
 
@@ -70,8 +85,9 @@ class ChatRequest(Shape):
     metadata: dict[Short, Short] | None = Field(None, max_length=16)
     logprobs: bool | None = None
     top_logprobs: int | None = None
-    tools: list[Any] | None = None
-    tool_choice: Any = None
+    tools: list[Any] | None = Field(None, description="Functions that the caller can execute; Parley executes none.")
+    tool_choice: Any = Field(None, description="`none`, `auto`, `required`, or a function by its name.")
+    parallel_tool_calls: bool | None = None
     functions: list[Any] | None = None
     function_call: Any = None
     audio: Any = None

@@ -17,6 +17,7 @@ ITL = Histogram("parley_run_itl_seconds", "Mean time between tokens of a run.", 
 TOKENS = Counter("parley_tokens", "Tokens of ended runs; kind: prompt, cached or completion.", (*WHERE, "kind"))
 FAILOVERS = Counter("parley_failovers", "Answers that went on elsewhere.", ("model",))
 RECONSTRUCTED = Counter("parley_reconstructed_characters", "Text that was there at a failover.", ("model",))
+ESCALATIONS = Counter("parley_escalations", "Answers that a stronger model gave instead of this one.", ("model",))
 REJECTIONS = Counter("parley_rejections", "Requests refused before a run was written.", ("model", "reason"))
 EXECUTING = Gauge("parley_runs_executing", "Runs that this runner has in hand.")
 
@@ -38,3 +39,6 @@ def record_end(run: ClaimedRun, result: RunResult, seconds: float) -> None:
     for failover in result.reconstructed:
         FAILOVERS.labels(where[0]).inc()
         RECONSTRUCTED.labels(where[0]).inc(failover["at"])
+    for notice in result.notices:
+        if notice["kind"] == "escalated":
+            ESCALATIONS.labels(notice["from_model"]).inc()

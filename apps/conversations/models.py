@@ -81,6 +81,8 @@ class Message(models.Model):
     citations = models.JSONField(default=list)
     # What a reader of the run was told besides the text, in order: lost replicas, incomplete searches.
     notices = models.JSONField(default=list, db_default=[])
+    # What a caller of /v1 is to do, in OpenAI's form: {"id", "type", "function": {"name", "arguments"}} each.
+    tool_calls = models.JSONField(default=list, db_default=[])
     error = models.JSONField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     finished_at = models.DateTimeField(null=True)
@@ -140,6 +142,7 @@ class Run(models.Model):
     token_ids = ArrayField(models.IntegerField(), default=list)
     prompt_token_ids = ArrayField(models.IntegerField(), default=list)
     seq = models.PositiveIntegerField(default=0)
+    dispatched = models.PositiveIntegerField(default=0, db_default=0)  # tools that were started for it
     context = models.JSONField(
         null=True
     )  # {"messages": [...], "passages": [...], "mode", "unready"}: exactly what was sent

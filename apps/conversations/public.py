@@ -5,7 +5,8 @@ from apps.conversations.services.api_runs import ApiCall, find_api_run, start_ap
 from apps.conversations.services.line import admission_policy
 from apps.conversations.services.registry import known_models
 from apps.conversations.services.runs import cancel_run
-from apps.conversations.types import ChatMessage, Lane, RunFrame, RunParams, RunState, StartedRun
+from apps.conversations.types import Lane, RunFrame, RunParams, RunState, StartedRun
+from inference.protocol import ChatMessage, WrittenCall
 
 __all__ = [
     "ApiCall",
@@ -15,6 +16,7 @@ __all__ = [
     "RunParams",
     "RunState",
     "StartedRun",
+    "WrittenCall",
     "admission_policy",
     "cancel_run",
     "find_api_run",

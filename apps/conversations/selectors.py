@@ -127,6 +127,7 @@ def message_view(row: Message, files: dict[UUID, FileSummary], run: Run | None =
         "files": [file_view(files[id]) for id in row.file_ids if id in files],
         "citations": row.citations,
         "notices": row.notices,
+        "tool_calls": row.tool_calls,
         "error": row.error,
         "created_at": row.created_at,
         "finished_at": row.finished_at,

@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
+from inference.protocol import ChatMessage
+
 
 class RunState(StrEnum):
     QUEUED = "queued"
@@ -42,14 +44,6 @@ def queued_at(moment: datetime) -> dict[str, Any]:
 class Lane(StrEnum):
     INTERACTIVE = "interactive"
     BATCH = "batch"
-
-
-@dataclass(frozen=True, slots=True)
-class ChatMessage:
-    """One message of a prompt as the caller sent it: role is system, user or assistant."""
-
-    role: str
-    content: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +86,8 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What Postgres holds of an unfinished answer. `seq` is the last event it covers."""
+    """What Postgres holds of an unfinished answer. `seq` is the last event it covers, `dispatched` how many tools were
+    started for it."""
 
     text: str = ""
     token_ids: tuple[int, ...] = ()
@@ -100,6 +95,7 @@ class Checkpoint:
     completion_tokens: int = 0
     seq: int = 0
     replica: str = ""
+    dispatched: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +137,7 @@ class RunResult:
     ttft_ms: int | None = None
     decision: Mapping[str, Any] | None = None
     citations: tuple[dict[str, Any], ...] = ()
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
     error: Mapping[str, Any] | None = None
     reconstructed: tuple[Mapping[str, Any], ...] = ()
     notices: tuple[Mapping[str, Any], ...] = ()

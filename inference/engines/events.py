@@ -1,7 +1,7 @@
 """Reads the events of an OpenAI-style streamed answer, chat or completion, into a stream.
 
-Responsible for: the shapes of chunks (deltas, token ids, finish reason, usage, errors after a 200) and what breaks
-an answer. Leaves to `openai_http` the connection, and to `sse` the framing.
+Responsible for: the shapes of chunks (deltas, tool calls, token ids, finish reason, usage, errors after a 200) and what
+breaks an answer. Leaves to `openai_http` the connection, and to `sse` the framing.
 """
 
 from __future__ import annotations
@@ -12,20 +12,49 @@ import orjson
 
 from inference.engines.sse import SseError, SseParser
 from inference.engines.stream import MergedStream
-from inference.protocol import EngineFailed, EngineOverloaded, EngineRejected, FailureKind, InferenceError, Usage
+from inference.protocol import (
+    EngineFailed,
+    EngineOverloaded,
+    EngineRejected,
+    FailureKind,
+    InferenceError,
+    Usage,
+    WrittenCall,
+)
 
 _BROKEN_FINISHES = frozenset({"abort", "error"})
 # Far beyond any vocabulary: what is outside was never a token.
 _MAX_ID = 1 << 27
-_SAYING = ("reasoning_content", "reasoning", "tool_calls", "refusal")
+_SAYING = ("reasoning_content", "reasoning", "refusal")
 _LEAVING = ("after shutdown", "engine is dead", "enginedead")
+
+
+class CallParts:
+    """Tool calls on their way: pieces come under the index of their call."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self) -> None:
+        self._parts: dict[int, list[str]] = {}
+
+    def add(self, pieces: list[dict[str, Any]]) -> None:
+        """TypeError and AttributeError for what is no call. Servers that leave the index out send whole calls."""
+        for piece in pieces:
+            index, function = piece.get("index"), piece.get("function") or {}
+            call = self._parts.setdefault(index if isinstance(index, int) else len(self._parts), ["", "", ""])
+            for part, said in enumerate((piece.get("id"), function.get("name"), function.get("arguments"))):
+                if said is not None:
+                    call[part] += said
+
+    def whole(self) -> tuple[WrittenCall, ...]:
+        return tuple(WrittenCall(*self._parts[index]) for index in sorted(self._parts))
 
 
 class AnswerReader:
     """State of one answer. `begun` once a token came; `done` after `[DONE]`. `progress` counts events that said
-    something, in whatever field."""
+    something, in whatever field. `calls` are whole once there is a finish reason."""
 
-    __slots__ = ("_prompt_told", "_sse", "begun", "by_ids", "done", "finish_reason", "progress", "usage")
+    __slots__ = ("_calls", "_prompt_told", "_sse", "begun", "by_ids", "done", "finish_reason", "progress", "usage")
 
     def __init__(self) -> None:
         self.by_ids = False
@@ -34,7 +63,12 @@ class AnswerReader:
         self.finish_reason: str | None = None
         self.usage: Usage | None = None
         self._prompt_told = False
+        self._calls = CallParts()
         self._sse = SseParser()
+
+    @property
+    def calls(self) -> tuple[WrittenCall, ...]:
+        return self._calls.whole()
 
     def read(self, data: bytes, stream: MergedStream) -> None:
         """Push what `data` holds. EngineFailed on garbage, an abort or an error; EngineOverloaded and
@@ -64,6 +98,7 @@ class AnswerReader:
         choice = choices[0]
         delta = choice.get("delta")
         text = choice["text"] if delta is None else delta.get("content") or ""
+        called = delta.get("tool_calls") if delta else None
         ids = choice.get("token_ids")
         if not self._prompt_told:
             self._read_prompt(chunk, choice, stream)
@@ -73,15 +108,21 @@ class AnswerReader:
             self.begun = True
             self.progress += 1
             stream.push(text, ids, len(ids) if ids else 1)
-        elif delta and any(delta.get(field) for field in _SAYING):
+        elif called or (delta and any(delta.get(field) for field in _SAYING)):
             self.begun = True
             self.progress += 1
+        if called:
+            self._calls.add(called)
+            stream.push("", None, 0 if ids or text else 1)
         if (finish := choice.get("finish_reason")) is not None:
-            if finish in _BROKEN_FINISHES:
-                raise EngineFailed(f"the replica ended the answer with {finish!r}", FailureKind.ERROR)
-            self.finish_reason = str(finish)
+            self._finish(str(finish))
         if chunk.get("usage"):
             self._read_usage(chunk)
+
+    def _finish(self, reason: str) -> None:
+        if reason in _BROKEN_FINISHES:
+            raise EngineFailed(f"the replica ended the answer with {reason!r}", FailureKind.ERROR)
+        self.finish_reason = reason
 
     def _read_prompt(self, chunk: dict[str, Any], choice: dict[str, Any], stream: MergedStream) -> None:
         ids = chunk.get("prompt_token_ids") or choice.get("prompt_token_ids")

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from inference.engines import script
+from inference.engines.events import CallParts
 from inference.engines.script import Fault, Plan, Script
 from inference.engines.stream import MergedStream, Ticker
 from inference.protocol import (
@@ -108,6 +109,7 @@ class _Answer:
         self.loop = asyncio.get_running_loop()
         self.timer: asyncio.Handle | None = None
         self.i = 0
+        self.calls = CallParts()
         self.plan: Plan
         self.stream: MergedStream
 
@@ -172,6 +174,8 @@ class _Answer:
                 said = self.i - plan.start + bool(plan.head)
                 return self._end(plan.finish_reason, Usage(len(plan.prompt_ids) + plan.start, said))
             self.stream.push(plan.piece(self.i), [script.OUTPUT_BASE + self.i], 1)
+            if sc.calls:
+                self.calls.add([sc.call_pieces[self.i]])
             self.i += 1
             self.engine.tokens += 1
         if self.stream.paused:
@@ -190,7 +194,7 @@ class _Answer:
 
     def _end(self, reason: str, usage: Usage) -> None:
         self._release()
-        self.stream.finish(reason, usage)
+        self.stream.finish(reason, usage, self.calls.whole())
 
     def stop(self, error: EngineFailed) -> None:
         self._release()

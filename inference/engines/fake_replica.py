@@ -86,6 +86,7 @@ class FakeReplica:
 
     def _plan_chat(self, body: dict[str, Any]) -> tuple[Plan, Sequence[int]]:
         messages = [message_of(m) for m in body["messages"]]
+        _check_results(messages)
         said = messages.pop().content if body.get("continue_final_message") else ""
         plan = self._make(body, messages, said_text=said)
         return plan, [*plan.prompt_ids, *script.encode(said)]
@@ -217,3 +218,12 @@ class FakeReplica:
         page = "".join(f"vllm:{name}{label} {float(value)}\n" for name, value in lines.items())
         facts = f'block_size="32",engine="0",num_gpu_blocks="{blocks}"'
         return (page + f"vllm:cache_config_info{{{facts}}} 1.0\n").encode()
+
+
+def _check_results(messages: Sequence[ChatMessage]) -> None:
+    """ValueError, as templates raise it, when the result of a tool names no call before it."""
+    called: set[str] = set()
+    for message in messages:
+        called |= {call.id for call in message.tool_calls}
+        if message.role == "tool" and message.tool_call_id not in called:
+            raise ValueError(f"the result of a call that nobody made: {message.tool_call_id!r}")

@@ -29,6 +29,7 @@ from inference.engines.fake_manners import MANNERS
 from inference.engines.fake_replica import FakeReplica, Options, Refusal
 from inference.engines.fake_stream import HEAD, Stream
 from inference.engines.script import Plan, Script, message_of
+from inference.protocol import ChatMessage
 
 _MAX_BODY = 64 << 20
 
@@ -217,7 +218,7 @@ class _Connection(asyncio.Protocol):
 
     def _answer_whole(self, plan: Plan, usage: dict[str, Any], model: str, *, chat: bool) -> None:
         text = plan.head + "".join(map(plan.piece, range(plan.start, plan.end)))
-        said = {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
+        said = {"message": ChatMessage("assistant", text, plan.script.calls).view()} if chat else {"text": text}
         choice = {"index": 0, **said, "finish_reason": plan.finish_reason}
         kind, prefix = ("chat.completion", "chatcmpl") if chat else ("text_completion", "cmpl")
         whole = {"id": f"{prefix}-fake", "object": kind, "created": 1700000000, "model": model, "choices": [choice]}

@@ -78,9 +78,11 @@ class Voice:
         said: dict[str, Any] = (
             {"delta": {} if text is None else {"content": text}} if self.chat else {"text": text or ""}
         )
-        if self.ids:
-            said["token_ids"] = ids
-        return self._wrap([{"index": 0, **said, "finish_reason": finish}])
+        return self._choice(said, ids, finish)
+
+    def _choice(self, said: dict[str, Any], ids: list[int] | None, finish: str | None = None) -> dict[str, Any]:
+        told = {"token_ids": ids} if self.ids else {}
+        return self._wrap([{"index": 0, **said, **told, "finish_reason": finish}])
 
     def _wrap(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
         kind, prefix = ("chat.completion.chunk", "chatcmpl") if self.chat else ("text_completion", "cmpl")
@@ -100,6 +102,9 @@ class Voice:
         return event(chunk)
 
     def token(self, plan: Plan, i: int) -> bytes:
+        if plan.script.calls:
+            said = {"delta": {"tool_calls": [plan.script.call_pieces[i]]}}
+            return event(self._choice(said, [OUTPUT_BASE + i]))
         if i and not plan.script.words:
             while len(self._frames) <= i:
                 k = len(self._frames)

@@ -130,7 +130,7 @@ class Answer(HeadSink):
                 self._spoke = self.engine.heard_at = self._loop.time()
             if reader.done or (self._over is not None and reader.finish_reason):
                 self._part()
-                stream.finish(reader.finish_reason or "stop", reader.usage)
+                stream.finish(reader.finish_reason or "stop", reader.usage, reader.calls)
             elif self._over is not None:
                 self.fail(
                     EngineFailed(self._over)
@@ -183,7 +183,7 @@ class Answer(HeadSink):
             self.give_up(late)
         elif self.reader.finish_reason:
             self._leave()
-            self.stream.finish(self.reader.finish_reason, self.reader.usage)
+            self.stream.finish(self.reader.finish_reason, self.reader.usage, self.reader.calls)
         else:
             self.fail(EngineFailed(late, FailureKind.HUNG))
 

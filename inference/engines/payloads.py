@@ -49,8 +49,8 @@ def engine_ids(request_id: str) -> list[str]:
     return [f"chatcmpl-{request_id}", f"cmpl-{request_id}", f"cmpl-{request_id}-0"]
 
 
-def messages_of(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
-    return [{"role": m.role, "content": m.content} for m in messages]
+def messages_of(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    return [message.view() for message in messages]
 
 
 def text_not_given(whole: str, given: str) -> str:

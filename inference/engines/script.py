@@ -7,20 +7,25 @@ Instructions stand in the model's name (`fake-n200-ttft50-itl10`) or in the last
   n, ttft, itl, burst   tokens, ms to the first, ms between tokens, tokens a write when itl is 0
   seed:word             token 0 is `[word]`, so that crossed streams are noticed
   say: some words       the rest of that line is the answer
+  fence: {...}          the rest of that line is the answer, in a fence as models put JSON in one
+  call:name {...}       the rest of that line is what a tool is called with; several lines, several calls
+  again: instructions   what is done when another user message follows this one
+  @model instructions   a line for the model of that name alone
   die:N hang:N garbage:N error:N abort:N truncate:N   break after N tokens, unless the request is a continuation
   empty:N ids:N         from there on only empty events, or ids that no vocabulary has
   refuse:STATUS         answer with that HTTP status; shutdown:1 fails as a server does that is being stopped
+The answer to a tool's result is that result.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
-from inference.protocol import ChatMessage
+from inference.protocol import ChatMessage, WrittenCall
 
 ENDINGS = (
     "alpha",
@@ -49,11 +54,16 @@ _IN_NAME = re.compile(rf"-({_TIMING}|cut|err)(\d+)")
 _IN_TEXT = re.compile(rf"\b({_TIMING}|{_FAULT}):(\d+)")
 _SEED = re.compile(r"\bseed:(\w+)")
 _SAY = re.compile(r"\bsay:[ ]?([^\n]+)")
+_FENCE = re.compile(r"\bfence:[ ]?([^\n]+)")
+_CALL = re.compile(r"\bcall:([\w-]+)[ ]?([^\n]*)")
+_AGAIN = re.compile(r"^again:[ ]?(.*)$", re.MULTILINE)
+_FOR_ONE = re.compile(r"^@(\S+)[ ]?(.*)$", re.MULTILINE)
 _OLD_NAMES = {"cut": "die", "err": "refuse"}
 
 MESSAGE_START, ROLE_END, MESSAGE_END = 1, 2, 3
 OUTPUT_BASE, OUTPUT_END = 100, 1 << 24
 _MAX_TOKENS = 100_000
+_CALL_PIECE = 6
 
 
 class Fault(NamedTuple):
@@ -81,16 +91,25 @@ class Script:
     burst: int = 1
     say: str = ""
     fault: Fault | None = None
+    calls: tuple[WrittenCall, ...] = ()
 
     @cached_property
     def words(self) -> tuple[str, ...]:
         return tuple(re.findall(r"\s*\S+", self.say))
 
+    @cached_property
+    def call_pieces(self) -> tuple[dict[str, Any], ...]:
+        """The calls as they are streamed: a piece with the name, then the arguments bit by bit."""
+        return tuple(piece for index, call in enumerate(self.calls) for piece in _pieces(index, call))
+
     @property
     def length(self) -> int:
-        return len(self.words) or self.n
+        return len(self.call_pieces) or len(self.words) or self.n
 
     def token(self, i: int) -> str:
+        """The text of a token; calls have none."""
+        if self.calls:
+            return ""
         return self.words[i] if self.words else fake_token(i, self.seed)
 
     def start_after(self, text: str) -> tuple[int, str]:
@@ -110,32 +129,50 @@ class Script:
         return self.length, ""
 
 
+def _pieces(index: int, call: WrittenCall) -> Iterator[dict[str, Any]]:
+    view = call.view()
+    yield {"index": index, **view, "function": {"name": call.name, "arguments": ""}}
+    for at in range(0, len(call.arguments), _CALL_PIECE):
+        yield {"index": index, "function": {"arguments": call.arguments[at : at + _CALL_PIECE]}}
+
+
 DEFAULT_SCRIPT = Script()
 
 
 @lru_cache(maxsize=512)
 def parse_script(model: str, prompt: str, default: Script = DEFAULT_SCRIPT) -> Script:
-    """Script of an answer to `prompt`, the text of the last user message."""
+    """Script of an answer to `prompt`, the instructions of a conversation."""
     found = {_OLD_NAMES.get(k, k): int(v) for k, v in _IN_NAME.findall(model)}
     found |= {k: int(v) for k, v in _IN_TEXT.findall(prompt)}
     fault = next(
         (Fault(k, v) for k, v in found.items() if k in STREAM_FAULTS | FIRST_FAULTS),
         default.fault,
     )
-    seed, say = _SEED.search(prompt), _SAY.search(prompt)
+    seed, say, fence = _SEED.search(prompt), _SAY.search(prompt), _FENCE.search(prompt)
+    said = say[1] if say else f"```json\n{fence[1]}\n```" if fence else default.say
     return Script(
         n=min(found.get("n", default.n), _MAX_TOKENS),
         seed=seed[1] if seed else default.seed,
         ttft_ms=found.get("ttft", default.ttft_ms),
         itl_ms=found.get("itl", default.itl_ms),
         burst=max(1, found.get("burst", default.burst)),
-        say=say[1] if say else default.say,
+        say=said,
         fault=fault,
+        calls=tuple(WrittenCall(f"call_{n}", *call) for n, call in enumerate(_CALL.findall(prompt))),
     )
 
 
-def last_user_text(messages: Sequence[ChatMessage]) -> str:
-    return next((m.content for m in reversed(messages) if m.role == "user"), "")
+def instructions(model: str, messages: Sequence[ChatMessage]) -> str:
+    """What the last user message tells this model to do, or the one before it for the message after."""
+    asked = [_heard(model, m.content) for m in messages if m.role == "user"][-2:]
+    if len(asked) == 2 and (again := _AGAIN.search(asked[0])):
+        return again[1]
+    return _AGAIN.sub("", asked[-1]) if asked else ""
+
+
+def _heard(model: str, text: str) -> str:
+    """The text without the lines for other models."""
+    return _FOR_ONE.sub(lambda line: line[2] if line[1] == model else "", text)
 
 
 # ---------------------------------------------------------------- toy tokenizer: three bytes an id, reversible
@@ -160,7 +197,7 @@ def render(messages: Sequence[ChatMessage], *, open_last: bool = False) -> list[
             MESSAGE_START,
             *encode(message.role),
             ROLE_END,
-            *encode(message.content),
+            *encode(message.spoken),
             MESSAGE_END,
         )
     if open_last:
@@ -225,10 +262,12 @@ def plan_answer(
     default: Script = DEFAULT_SCRIPT,
 ) -> Plan:
     """Plan of the answer to `messages`, after what was already said. ValueError when that is not from the script."""
-    script = parse_script(model, last_user_text(messages), default)
+    script = parse_script(model, instructions(model, messages), default)
+    if messages and messages[-1].role == "tool":
+        script = replace(default, say=messages[-1].content)
     start, head = (count_output(said_ids), "") if said_ids else script.start_after(said_text)
     end = min(script.length, start + max(0, max_tokens - bool(head)))
-    finish = "stop" if end >= script.length else "length"
+    finish = ("tool_calls" if script.calls else "stop") if end >= script.length else "length"
     if stop:
         end, finish = _apply_stop(script, start, end, finish, stop)
     prompt = render(messages)
@@ -251,4 +290,4 @@ def message_of(raw: dict[str, Any]) -> ChatMessage:
     content = raw.get("content") or ""
     if isinstance(content, list):
         content = " ".join(part.get("text", "") for part in content)
-    return ChatMessage(str(raw.get("role", "user")), content)
+    return ChatMessage.read({"role": "user", **raw, "content": content})

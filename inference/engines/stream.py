@@ -17,6 +17,7 @@ from inference.protocol import (
     FailureKind,
     InferenceError,
     Usage,
+    WrittenCall,
 )
 
 MERGE_S = 0.02
@@ -72,6 +73,7 @@ class MergedStream(DeltaStream):
     once."""
 
     __slots__ = (
+        "_calls",
         "_closed",
         "_delivered",
         "_ended",
@@ -103,6 +105,7 @@ class MergedStream(DeltaStream):
         self._prompt_ids: tuple[int, ...] | None = None
         self._finish: str | None = None
         self._usage: Usage | None = None
+        self._calls: tuple[WrittenCall, ...] = ()
         self._error: InferenceError | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._next_at = 0.0
@@ -150,9 +153,9 @@ class MergedStream(DeltaStream):
             else:
                 self.wake()
 
-    def finish(self, reason: str, usage: Usage | None) -> None:
+    def finish(self, reason: str, usage: Usage | None, calls: tuple[WrittenCall, ...] = ()) -> None:
         if not self._ended:
-            self._finish, self._usage, self._ended = reason, usage, True
+            self._finish, self._usage, self._calls, self._ended = reason, usage, calls, True
             self.wake()
 
     def fail(self, error: InferenceError) -> None:
@@ -222,6 +225,7 @@ class MergedStream(DeltaStream):
             prompt_token_ids=self._prompt_ids,
             finish_reason=done,
             usage=self._usage,
+            tool_calls=self._calls,
         )
         self._texts, self._ids, self._prompt_ids = [], [], None
         self._tokens = self._size = 0

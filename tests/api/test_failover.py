@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from tests.factories.runner import execute
 
 pytestmark = pytest.mark.django_db(transaction=True)
 JSON = {"response_format": {"type": "json_object"}}
+TOOLS = {"tools": [{"type": "function", "function": {"name": "now", "parameters": {"type": "object"}}}]}
 
 
 def run(prompt: str, extra: dict[str, Any], *urls: str) -> tuple[Run, str]:
@@ -55,20 +57,38 @@ def test_plain_text_goes_on_elsewhere() -> None:
     assert (ended.state, text) == ("completed", expected_text(30, "f"))
 
 
-@pytest.mark.parametrize(("extra", "what"), [(JSON, "structured output"), ({"n": 2}, "several answers")])
-def test_what_cannot_be_continued_ends_clearly_once_it_was_seen(extra: dict[str, Any], what: str) -> None:
-    ended, text = run("die:12", extra)
+def test_what_cannot_be_continued_ends_clearly_once_it_was_seen() -> None:
+    ended, text = run("die:12", {"n": 2})
     assert (ended.state, text) == ("incomplete", expected_text(12, "f"))
     assert ended.error is not None
     assert ended.error["code"] == "replica_failed"
-    assert what in ended.error["message"]
+    assert "several answers" in ended.error["message"]
 
 
-@pytest.mark.parametrize(
-    ("extra", "fault"), [({}, "die"), (JSON, "garbage"), (JSON, "shutdown"), ({"n": 2}, "ids")], ids=repr
-)
+@pytest.mark.parametrize(("extra", "fault"), [({}, "die"), ({"n": 2}, "shutdown"), ({"n": 2}, "ids")], ids=repr)
 def test_what_nobody_has_seen_begins_again(extra: dict[str, Any], fault: str) -> None:
     with server(fault=fault, at=0, times=2) as broken:
         ended, text = run("", extra, f"fake={broken.url}")
         assert broken.replica.requests > 2
     assert (ended.state, text) == ("completed", expected_text(30, "f"))
+
+
+@pytest.mark.parametrize(
+    ("said", "extra", "fault"),
+    [
+        ('say: {"one": 1, "two": 2}', JSON, "die"),
+        ('say: {"one": 1, "two": 2}', JSON, "garbage"),
+        ('call:now {"one": 1, "two": 2}', TOOLS, "die"),
+        ('call:now {"one": 1, "two": 2}', TOOLS, "truncate"),
+    ],
+)
+def test_what_is_held_until_it_is_whole_begins_again_in_its_middle_too(
+    said: str, extra: dict[str, Any], fault: str
+) -> None:
+    with server(fault=fault, at=3, times=2) as broken:
+        ended, _ = run(f"\n{said}", extra, f"fake={broken.url}")
+        assert broken.replica.requests > 2
+    answer = Message.objects.get(id=ended.answer_id, conversation_id=ended.conversation_id)
+    assert (ended.state, ended.reconstructed) == ("completed", [])
+    told = answer.text or answer.tool_calls[0]["function"]["arguments"]
+    assert json.loads(told) == {"one": 1, "two": 2}

@@ -130,6 +130,7 @@ def test_an_ended_run_is_counted_with_its_times_and_failovers() -> None:
         waited_ms=200,
         ttft_ms=500,
         reconstructed=({"at": 12, "attempt": 2, "replica": "b"},),
+        notices=({"kind": "keyword_only"}, {"kind": "escalated", "from_model": "s", "to_model": "m", "why": "empty"}),
     )
     record_end(run, ended, 1.5)
     where = {"model": "m", "lane": "batch", "tier": "plus"}
@@ -141,6 +142,7 @@ def test_an_ended_run_is_counted_with_its_times_and_failovers() -> None:
     assert value("parley_run_wait_seconds_sum", where) == pytest.approx(0.2)
     assert value("parley_run_itl_seconds_sum", where) == pytest.approx(0.1)
     assert value("parley_failovers_total", {"model": "m"}) == 1
+    assert value("parley_escalations_total", {"model": "s"}) == 1
     record_end(run, replace(ended, state=RunState.FAILED, ttft_ms=None, waited_ms=None, reconstructed=()), 1.5)
     assert value("parley_run_ttft_seconds_count", where) == 1
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import openai
+import pydantic
 import pytest
 from openai import AsyncOpenAI, OpenAI
 from openai.types.chat import ChatCompletionChunk
@@ -18,6 +19,10 @@ from openai.types.chat import ChatCompletionChunk
 from tests.services import Services
 from tests.stack import Stack
 
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+TOOLS: Any = [{"type": "function", "function": {"name": "weather", "parameters": CITY, "strict": True}}]
+ANYWHERE: Any = [{"type": "function", "function": {"name": "weather"}}]
+CALLED = {"id": "1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
 WORDS = "Zwölf Boxkämpfer jagen Eva “quer” über den Sylter Deich 🙂 \\ end"
 
 
@@ -148,6 +153,86 @@ def test_an_engine_that_refuses_keeps_its_status_in_a_stream_too(client: OpenAI)
     assert refused.value.code == "rejected"
 
 
+def a_round_trip(client: OpenAI, ask: Any) -> None:
+    """Question, calls, results, answer; `ask` gets a whole message from the client in some way."""
+    messages: list[Any] = user('itl:1\ncall:weather {"city": "Ulm"}\ncall:weather {"city": "Köln"}')
+    message, reason = ask(messages)
+    assert reason == "tool_calls"
+    assert not message.content
+    cities = [json.loads(call.function.arguments)["city"] for call in message.tool_calls]
+    assert cities == ["Ulm", "Köln"]
+    results = [
+        {"role": "tool", "tool_call_id": call.id, "content": f"{city} is sunny."}
+        for call, city in zip(message.tool_calls, cities, strict=True)
+    ]
+    answer, reason = ask([*messages, message.model_dump(exclude_none=True), *results])
+    assert (answer.content, answer.tool_calls, reason) == ("Köln is sunny.", None, "stop")
+
+
+def test_a_tools_round_trip(client: OpenAI) -> None:
+    def ask(messages: Any) -> Any:
+        answer = client.chat.completions.create(model="fake", messages=messages, tools=TOOLS)
+        return answer.choices[0].message, answer.choices[0].finish_reason
+
+    a_round_trip(client, ask)
+
+
+def test_a_tools_round_trip_by_streams(client: OpenAI) -> None:
+    def ask(messages: Any) -> Any:
+        with client.chat.completions.stream(model="fake", messages=messages, tools=TOOLS) as events:
+            choice = events.get_final_completion().choices[0]
+        return choice.message, choice.finish_reason
+
+    a_round_trip(client, ask)
+
+
+def test_a_call_written_as_text_is_a_call(client: OpenAI) -> None:
+    chunks = stream(client, 'fence: {"name": "weather", "arguments": {"city": "Ulm"}}', tools=TOOLS)
+    assert text_of(chunks) == ""
+    (call,) = [call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or ()]
+    assert call.function is not None
+    assert (call.index, call.type, call.function.name) == (0, "function", "weather")
+    assert call.function.arguments == '{"city":"Ulm"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ('call:weather {"town": 1}\nagain: call:weather {"town": 1}', {"tools": TOOLS}),
+        ("say: sunny\nagain: say: sunny", {"tools": TOOLS, "tool_choice": "required"}),
+        ("say: sunny\nagain: say: sunny", {"response_format": {"type": "json_object"}}),
+    ],
+)
+@pytest.mark.parametrize("streaming", [False, True])
+def test_an_answer_without_its_form_is_an_error(
+    client: OpenAI, text: str, options: dict[str, Any], streaming: bool
+) -> None:
+    with pytest.raises(openai.InternalServerError) as failed:
+        client.chat.completions.create(model="auto", messages=user(text), stream=streaming, **options)
+    assert (failed.value.status_code, failed.value.code) == (502, "invalid_output")
+
+
+def test_json_by_a_schema(client: OpenAI) -> None:
+    class City(pydantic.BaseModel):
+        city: str
+
+    answer = client.chat.completions.parse(
+        model="auto", messages=user('fence: {"town": 1}\nagain: say: {"city": "Ulm"}'), response_format=City
+    )
+    assert answer.choices[0].message.parsed == City(city="Ulm")
+
+
+def test_a_retry_with_the_same_key_gives_the_same_calls(client: OpenAI) -> None:
+    def ask() -> Any:
+        return client.chat.completions.create(
+            model="auto", messages=user("call:weather {}"), tools=ANYWHERE, extra_headers={"Idempotency-Key": "calls"}
+        )
+
+    first, second = ask(), ask()
+    assert first.choices[0].message.tool_calls == second.choices[0].message.tool_calls
+    assert second.choices[0].finish_reason == "tool_calls"
+
+
 def test_leaving_in_mid_answer_cancels(stack: Stack, key: str, client: OpenAI) -> None:
     with client.chat.completions.with_streaming_response.create(
         model="auto", messages=user("n:3000 itl:10"), stream=True
@@ -200,13 +285,22 @@ def test_a_retry_with_the_same_key_is_the_same_answer(client: OpenAI) -> None:
     ("body", "param"),
     [
         ({"n": 2}, "n"),
-        ({"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]}, "tools"),
+        ({"functions": [{"name": "f"}]}, "functions"),
+        ({"tools": [{"type": "function", "function": {"name": "no spaces"}}]}, "tools[0].function.name"),
+        ({"tools": [{"type": "function", "function": {"name": "nul", "description": "\x00"}}]}, "tools"),
+        ({"tools": [{"type": "web_search"}]}, "tools[0]"),
         ({"tool_choice": "required"}, "tool_choice"),
+        ({"parallel_tool_calls": "perhaps"}, "parallel_tool_calls"),
         ({"logprobs": True}, "logprobs"),
         ({"temperature": 3}, "temperature"),
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),
-        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages[0]"),
+        ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages[0].tool_call_id"),
+        ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
+        ({"messages": [{"role": "user", "content": "x", "tool_calls": [CALLED]}]}, "messages[0].tool_calls"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]}, "messages[0].tool_calls[0].function"),
+        ({"messages": [{"role": "assistant", "tool_calls": [CALLED | {"id": "\x00"}]}]}, "messages[0]"),
+        ({"messages": [{"role": "function", "name": "f", "content": "x"}]}, "messages[0]"),
         ({"messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
         ({"messages": [{"role": "user", "content": "a\x00b"}]}, "messages[0].content"),
         (

@@ -12,9 +12,9 @@ from apps.conversations.models import Run
 from apps.conversations.services.api_runs import ApiCall, start_api_run
 from apps.conversations.services.posting import Question, post_message
 from apps.conversations.services.registry import forget_models
-from apps.conversations.types import ChatMessage, RunParams
+from apps.conversations.types import RunParams
 from apps.core.errors import ModelNotFound, NoReplica
-from inference.protocol import ReplicaState
+from inference.protocol import ChatMessage, ReplicaState
 from tests.factories.accounts import make_actor, make_key
 from tests.factories.conversations import make_conversation
 from tests.factories.inference import publish_replica

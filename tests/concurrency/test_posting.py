@@ -13,8 +13,9 @@ from apps.accounts.types import Actor
 from apps.conversations.models import Conversation, Message, Run
 from apps.conversations.services.api_runs import ApiCall, start_api_run
 from apps.conversations.services.posting import Posted, Question, post_message, regenerate
-from apps.conversations.types import ChatMessage, RunParams, StartedRun
+from apps.conversations.types import RunParams, StartedRun
 from apps.core.errors import AppError, IdempotencyMismatch
+from inference.protocol import ChatMessage
 from tests.concurrency.together import together
 from tests.factories.accounts import make_actor
 from tests.factories.conversations import Exchange, make_conversation, make_exchange, serve_model

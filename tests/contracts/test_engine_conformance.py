@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 
 import pytest
 
 from inference.engines.routers import ROUTERS
-from inference.protocol import ChatMessage, EngineFailed, EngineRejected, Resume
+from inference.protocol import ChatMessage, EngineFailed, EngineRejected, Resume, WrittenCall
 from tests.contracts.engine_subjects import (
     NEEDS_VLLM_ROUTER,
     VLLM_ROUTER,
@@ -141,6 +142,58 @@ async def test_a_stop_string_ends_the_answer_before_it(subject: Subject) -> None
     assert whole.text.startswith(cut.text)
     assert len(cut.text) < len(whole.text)
     assert stop not in cut.text
+
+
+WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
+CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+async def test_tool_calls_come_whole_with_the_end(subject: Subject) -> None:
+    if not subject.scripted:
+        pytest.skip("the packaged model has no form for tool calls that its engine reads")
+    text = 'itl:1\ncall:weather {"city": "Köln"}\ncall:weather {}'
+    answer = await subject.ask(subject.request(text, extra={"tools": [WEATHER]}))
+    assert (answer.text, answer.last.finish_reason) == ("", "tool_calls")
+    assert [(call.id, call.name, call.arguments) for call in answer.last.tool_calls] == [
+        ("call_0", "weather", '{"city": "Köln"}'),
+        ("call_1", "weather", "{}"),
+    ]
+    assert not any(delta.tool_calls for delta in answer.deltas[:-1])
+    assert answer.last.usage is not None
+    assert answer.last.usage.completion_tokens == answer.tokens
+
+
+async def test_a_tool_that_must_be_called_is_called(subject: Subject) -> None:
+    choice = {"type": "function", "function": {"name": "weather"}}
+    tool = {"type": "function", "function": {"name": "weather", "parameters": CITY, "strict": True}}
+    text = 'call:weather {"city": "Ulm"}' if subject.scripted else "How is the weather in Ulm?"
+    request = subject.request(text, max_tokens=200, extra={"tools": [tool], "tool_choice": choice})
+    answer = await subject.ask(request)
+    (call,) = answer.last.tool_calls
+    assert call.id
+    assert call.name == "weather"
+    if answer.last.finish_reason != "length":
+        assert isinstance(json.loads(call.arguments)["city"], str)
+
+
+async def test_the_result_of_a_call_is_answered(subject: Subject) -> None:
+    call = WrittenCall("call-9", "weather", '{"city": "Ulm"}')
+    messages = (
+        ChatMessage("user", "How is the weather in Ulm?"),
+        ChatMessage("assistant", "", (call,)),
+        ChatMessage("tool", "Sunny, 21 degrees.", tool_call_id="call-9"),
+    )
+    answer = await subject.ask(subject.request("", max_tokens=20, messages=messages))
+    assert answer.text == ("Sunny, 21 degrees." if subject.scripted else answer.text)
+    assert answer.last.finish_reason in ("stop", "length")
+
+
+async def test_a_schema_is_kept_to(subject: Subject) -> None:
+    text = 'say: {"city": "Ulm"}' if subject.scripted else "Name a city, as JSON."
+    shape = {"type": "json_schema", "json_schema": {"name": "city", "schema": CITY, "strict": True}}
+    answer = await subject.ask(subject.request(text, max_tokens=200, extra={"response_format": shape}))
+    if answer.last.finish_reason == "stop":
+        assert isinstance(json.loads(answer.text)["city"], str)
 
 
 async def test_closing_the_stream_stops_the_replica(subject: Subject) -> None:

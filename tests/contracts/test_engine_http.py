@@ -20,6 +20,7 @@ from inference.protocol import (
     EngineUnavailable,
     FailureKind,
     InferenceError,
+    WrittenCall,
 )
 from tests.contracts.asking import DONE, ONE, QUICK, ask, engine_for, read
 from tests.contracts.engine_subjects import engine_to
@@ -217,6 +218,47 @@ async def test_thinking_and_tool_calls_are_signs_of_life() -> None:
     pieces = [head(200) + sse(ONE), *[sse(thought), sse(call)] * 3, sse(*END)]
     async with raw_server(*pieces, pause_s=0.3) as server, engine_for(server.url) as engine:
         assert await read(engine, ask()) == ("kept it", None)
+
+
+def calling(*pieces: object, finish: str | None = None) -> dict[str, object]:
+    return {"choices": [{"index": 0, "delta": {"tool_calls": list(pieces)}, "finish_reason": finish}]}
+
+
+async def test_calls_are_put_together_whatever_way_their_pieces_come() -> None:
+    pieces = [
+        calling({"index": 1, "id": "b", "function": {"name": "two", "arguments": None}}),
+        calling({"index": 0, "id": "a", "type": "function", "function": {"name": "one"}}, {"index": 1, "function": {}}),
+        calling({"index": 0, "function": {"arguments": '{"x":'}}, {"index": 1, "function": {"arguments": "{"}}),
+        calling({"index": 0, "function": {"arguments": " 1}"}}, {"index": 1, "function": {"arguments": "}"}}),
+        token("", "tool_calls"),
+    ]
+    assert await calls_of(*pieces) == [WrittenCall("a", "one", '{"x": 1}'), WrittenCall("b", "two", "{}")]
+
+
+async def test_whole_calls_may_come_without_an_index() -> None:
+    first, second = ({"id": name, "function": {"name": name, "arguments": "{}"}} for name in ("a", "b"))
+    found = await calls_of(calling(first), calling(second, finish="tool_calls"))
+    assert [call.name for call in found] == ["a", "b"]
+
+
+async def calls_of(*pieces: object) -> list[WrittenCall]:
+    async with raw_server(stream(*pieces, DONE)) as server, engine_for(server.url) as engine:
+        answer = engine.generate(ask())
+        deltas = [delta async for delta in answer]
+        await answer.aclose()
+    return list(deltas[-1].tool_calls)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [7, "call", {"function": {"arguments": {"x": 1}}}, {"function": "now"}],
+    ids=["a number", "a text", "arguments that are no text", "a name for a function"],
+)
+async def test_what_is_no_call_is_garbage(piece: object) -> None:
+    async with raw_server(head(200) + sse(ONE, calling(piece), *END)) as server, engine_for(server.url) as engine:
+        _, caught = await read(engine, ask())
+    assert isinstance(caught, EngineFailed)
+    assert caught.kind is FailureKind.GARBAGE
 
 
 def test_limits_come_from_the_environment() -> None:

@@ -29,7 +29,7 @@ def counter_key(run_id: UUID) -> str:
 
 class Dispatching(Execution):
     async def _stream(self, context: Context) -> RunResult:
-        self.dispatched += 1
+        await self.count_dispatch()
         await asyncio.to_thread(valkey().incr, counter_key(self.claimed.id))
         return await super()._stream(context)
 

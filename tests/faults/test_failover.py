@@ -54,6 +54,19 @@ def test_the_check_goes_red_when_a_failed_pass_is_repeated_after_dispatch(start_
     assert dispatching(stack, RETRY_AFTER_DISPATCH="1") == (2, "completed")
 
 
+def test_a_tool_is_not_started_again_when_its_runner_dies(start_stack: Callable[..., Stack]) -> None:
+    stack = start_stack(runners=0, settings="tests.live_settings")
+    stack.launch("runner-1", ("-m", "tests.faults.dispatching"), is_ready)
+    reader = Background([Api(stack.url(), stack.api_key(), timeout=20)], 400, "itl:10")
+    reader.start()
+    eventually(lambda: reader.audit.reading.text, within=30)
+    stack.kill9("runner-1")
+    stack.launch("runner-2", ("-m", "tests.faults.dispatching"), is_ready)
+    eventually(lambda: reader.audit.reading.ended, within=30)
+    counted = Redis.from_url(stack.valkey.url()).get(f"tests:tool-starts:{reader.run_id}")
+    assert (int(counted or 0), reader.audit.reading.state) == (1, "incomplete")
+
+
 @pytest.mark.parametrize(("prompt", "first_token"), [("itl:50", True), ("ttft:60000", False)])
 def test_a_cancel_reaches_the_replica(start_stack: Callable[..., Stack], prompt: str, first_token: bool) -> None:
     stack = start_stack(settings="tests.live_settings")

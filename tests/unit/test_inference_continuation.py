@@ -38,6 +38,9 @@ def test_the_verdict(written: Written, verdict: Verdict) -> None:
         ({"structured_outputs": {"regex": "a+"}}, True),
         ({"guided_choice": ["yes", "no"]}, True),
         ({"guided_choice": None, "logit_bias": {"5": 1}}, False),
+        ({"tools": [{}]}, True),
+        ({"tools": [{}], "tool_choice": "none"}, False),
+        ({"tools": []}, False),
     ],
 )
 def test_what_counts_as_structured(extra: dict[str, Any], structured: bool) -> None:

@@ -51,6 +51,8 @@ def test_an_ordinary_request_passes() -> None:
         }
     )
     check_request({"stop": "END", "logprobs": 3, "response_format": {"type": "json_object"}})
+    check_request({"tools": [tool("time")], "tool_choice": {"type": "function", "function": {"name": "time"}}})
+    check_request({"tool_choice": "auto"})
     check_request({})
 
 
@@ -79,6 +81,15 @@ def test_an_ordinary_request_passes() -> None:
         ({"tools": [tool("no spaces")]}, "tools[0].function.name"),
         ({"tools": [{"type": "web"}]}, "tools[0]"),
         ({"tools": [tool(parameters={"enum": []})]}, "tools[0].function.parameters.enum"),
+        ({"tools": [tool(parameters={"type": "string"})]}, "tools[0].function.parameters.type"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tools": [tool()], "tool_choice": "always"}, "tool_choice"),
+        ({"tools": [tool()], "tool_choice": 7}, "tool_choice"),
+        ({"tools": [tool()], "tool_choice": {"type": "function", "function": "weather"}}, "tool_choice"),
+        (
+            {"tools": [tool()], "tool_choice": {"type": "function", "function": {"name": "t"}}},
+            "tool_choice.function.name",
+        ),
     ],
 )
 def test_the_field_that_is_too_much_is_named(request_: dict[str, Any], param: str) -> None:

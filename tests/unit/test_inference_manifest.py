@@ -85,6 +85,7 @@ def test_a_replica_on_cpu_gets_the_flags_that_matter_there(tmp_path: Path) -> No
         "--enforce-eager --block-size 32",
         "--dtype bfloat16",
         "--scheduling-policy priority",
+        "--enable-auto-tool-choice --tool-call-parser hermes",
     ):
         assert flag in line
     assert environment["VLLM_CPU_KVCACHE_SPACE"] == "1"
@@ -95,13 +96,13 @@ def test_the_manifest_wins_and_a_gpu_gets_no_cpu_flags(tmp_path: Path) -> None:
     line, environment = arguments(
         tmp_path,
         device="gpu",
-        args={"max-num-seqs": 99, "tool-call-parser": "hermes", "enable-prefix-caching": False},
+        args={"max-num-seqs": 99, "tool-call-parser": "mistral", "enable-prefix-caching": False},
         env={"HF_HUB_OFFLINE": "0"},
     )
     assert "--enforce-eager" not in line
     assert "--dtype auto" in line
     assert "--max-num-seqs 99" in line
-    assert "--tool-call-parser hermes" in line
+    assert "--tool-call-parser mistral" in line
     assert "--no-enable-prefix-caching" in line
     assert environment == {**environment, "HF_HUB_OFFLINE": "0"}
     assert "VLLM_CPU_KVCACHE_SPACE" not in environment

@@ -79,3 +79,32 @@ def test_length_and_stop_end_an_answer() -> None:
 def test_a_continuation_does_not_break_again() -> None:
     assert plan_answer("fake", user("n:30 die:5"), max_tokens=30).fault == Fault("die", 5)
     assert plan_answer("fake", user("n:30 die:5"), max_tokens=30, said_ids=(OUTPUT_BASE,)).fault is None
+
+
+def test_calls_fences_and_what_follows_another_message() -> None:
+    calls = parse_script("fake", 'call:weather {"city": "Ulm"}\ncall:now').calls
+    assert [(call.id, call.name, call.arguments) for call in calls] == [
+        ("call_0", "weather", '{"city": "Ulm"}'),
+        ("call_1", "now", ""),
+    ]
+    assert say_all('fence: {"a": 1}') == '```json\n{"a": 1}\n```'
+    plan = plan_answer("fake", user("call:now {}"), max_tokens=1000)
+    assert (plan.finish_reason, say_all("call:now {}")) == ("tool_calls", "")
+    talk = (*user("say: one\nagain: say: two"), ChatMessage("assistant", "one"), ChatMessage("user", "hm?"))
+    assert plan_answer("fake", talk[:2], max_tokens=9).script.say == "one"
+    assert plan_answer("fake", talk, max_tokens=9).script.say == "two"
+
+
+def test_a_line_for_one_model_is_not_heard_by_others() -> None:
+    talk = user("@small say: no\n@large say: yes")
+    assert [plan_answer(name, talk, max_tokens=9).script.say for name in ("small", "large", "other")] == [
+        "no",
+        "yes",
+        "",
+    ]
+
+
+def test_the_answer_to_a_tools_result_is_that_result() -> None:
+    talk = (*user("call:now {}"), ChatMessage("assistant", ""), ChatMessage("tool", "noon", tool_call_id="call_0"))
+    plan = plan_answer("fake", talk, max_tokens=9)
+    assert (plan.script.say, plan.finish_reason) == ("noon", "stop")

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from inference.routing.checks import failed_checks
+from inference.routing.checks import failed_checks, may_be_refusal
 from inference.routing.router import escalate, route
 from inference.routing.types import (
     Candidate,
@@ -257,11 +257,33 @@ def test_escalation_stays_inside_policy_and_among_the_ready() -> None:
         "As an AI language model, I am unable to provide an answer.",
         "Sorry, I can’t assist with that request.",
         "Unfortunately, I'm not able to help.",
+        "\n I am so sorry, I won't comply with it, " + "whatever is asked, " * 10,
     ],
 )
 def test_a_refusal_of_a_plain_question_fails(text: str) -> None:
     assert failed_checks(text) == "it refused a plain question"
     assert failed_checks(text, plain=False) is None
+    assert all(may_be_refusal(text[:end]) for end in range(len(text))), "it could be told all along"
+
+
+@pytest.mark.parametrize(
+    ("text", "characters"),
+    [
+        ("The sky is blue.", 2),
+        ("330 metres.", 1),
+        ("Sure! Here it is.", 2),
+        ("As the crow flies, it is far.", 4),
+        ("I think that it is far.", 3),
+        ("I can help with that.", 7),
+        ("I can't help but notice that it is far.", 18),
+        ("Sorry for the wait! It is far.", 19),
+        ("Unfortunately, nobody knows. It is far.", 28),
+        ("I cannot answer for every year, but in 2024: " + "a long table. " * 60, 601),
+    ],
+)
+def test_an_answer_shows_early_that_it_is_no_refusal(text: str, characters: int) -> None:
+    assert not may_be_refusal(text[:characters])
+    assert all(may_be_refusal(text[:end]) for end in range(characters))
 
 
 @pytest.mark.parametrize(

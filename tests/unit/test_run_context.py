@@ -11,7 +11,6 @@ import pytest
 
 from apps.conversations.runner.context import MIN_OUTPUT, Context, build_context
 from apps.conversations.runner.fitting import MAX_COUNTS, fit_context
-from apps.conversations.types import ChatMessage as PromptMessage
 from apps.conversations.types import RunParams, Turn
 from inference.engines.fake import FakeEngine
 from inference.protocol import ChatMessage, EngineUnavailable
@@ -53,7 +52,7 @@ def turns(count: int, length: int = 40) -> tuple[Turn, ...]:
     return (*made, Turn("user", "And now?"))
 
 
-def builder(history: Sequence[Turn] = (), prompt: Sequence[PromptMessage] = (), **params: Any) -> Any:
+def builder(history: Sequence[Turn] = (), prompt: Sequence[ChatMessage] = (), **params: Any) -> Any:
     build = partial(
         build_context, RunParams(**params), prompt, history, found=None, context_length=LENGTH, max_output=OUTPUT
     )
@@ -64,7 +63,7 @@ async def test_short_conversations_are_not_counted() -> None:
     count = Counting(words)
     context = await fit_context(builder(turns(2)), count)
     assert (count.asked, len(context.messages)) == (0, 6)
-    await fit_context(builder(prompt=[PromptMessage("user", "Why?")], max_tokens=LENGTH), count)
+    await fit_context(builder(prompt=[ChatMessage("user", "Why?")], max_tokens=LENGTH), count)
     assert count.asked == 0, "nor is a short call that leaves its answer all the room there is"
 
 
@@ -140,7 +139,7 @@ async def test_a_count_that_never_settles_is_asked_a_few_times() -> None:
 
 
 async def test_a_call_of_the_api_gets_the_room_that_is_left() -> None:
-    prompt = [PromptMessage("user", "considerable " * 400)]
+    prompt = [ChatMessage("user", "considerable " * 400)]
     build = builder(prompt=prompt, max_tokens=900)
     assert build(1.0).max_tokens == LENGTH - build(1.0).estimated
     count = Counting(words)

@@ -6,6 +6,7 @@ import pytest
 
 from apps.conversations.runner.patience import backoff, explain
 from inference.protocol import EngineOverloaded, NoReplica, Overloaded
+from inference.structured import StructuredOutputFailed
 
 
 def test_a_smaller_model_is_offered_openly() -> None:
@@ -22,6 +23,7 @@ def test_a_smaller_model_is_offered_openly() -> None:
         (NoReplica("m", eta_s=40), "no_replica", 40),
         (NoReplica("m"), "no_replica", 15),
         (EngineOverloaded(3), "overloaded", 3),
+        (StructuredOutputFailed(("city is missing",)), "invalid_output", None),
         (ValueError("a secret"), "internal", None),
     ],
 )

@@ -41,6 +41,7 @@ _ERRORS: Final = {
     404: ("invalid_request_error", "model_not_found", "There is no model named 'gpt-9'."),
     413: ("invalid_request_error", "request_too_large", "The request is larger than 1 MiB."),
     429: ("requests", "rate_limit_exceeded", "You have started 60 answers within a minute."),
+    502: ("server_error", "invalid_output", "The answer does not have the form that was asked for."),
     503: ("server_error", "overloaded", "All places of the model are taken."),
 }
 
@@ -71,7 +72,8 @@ def _chat() -> dict[str, Any]:
         "description": (
             "OpenAI's chat completions over Parley's durable runs: point an official client's `base_url` at `/v1`. "
             "A client that closes the connection in mid-answer cancels it, unless it sent `x-parley-detach: true`; "
-            "`x-parley-run-id` names the run either way. `Idempotency-Key` makes a retry return the first answer."
+            "`x-parley-run-id` names the run either way. `Idempotency-Key` makes a retry return the first answer. "
+            "With `tools` or a `response_format` the answer is checked before any of it is sent."
         ),
         "tags": _TAG,
         "security": _SECURITY,

@@ -6,7 +6,7 @@ and finds out at the end whether what was sent is what was saved.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -76,6 +76,11 @@ class ChunkEncoder:
     def text(self, text: str) -> bytes:
         return self._head + orjson.dumps(text) + self._tail
 
+    def tool_calls(self, calls: Sequence[Mapping[str, Any]]) -> bytes:
+        """All calls at once: they are given out when they are whole."""
+        delta = orjson.dumps({"tool_calls": [{"index": n, **call} for n, call in enumerate(calls)]})
+        return b'%b"logprobs":null,"finish_reason":null}]%b' % (self._choice(delta), self._usage)
+
     def finish(self, reason: str) -> bytes:
         return b'%b"logprobs":null,"finish_reason":%b}]%b' % (self._choice(b"{}"), orjson.dumps(reason), self._usage)
 
@@ -92,6 +97,8 @@ def error_chunk(body: Mapping[str, Any]) -> bytes:
 
 def finish_reason(final: Mapping[str, Any]) -> str:
     """OpenAI's word for how an answer ended well."""
+    if final["message"].get("tool_calls"):
+        return "tool_calls"
     return "length" if final["state"] == "incomplete" or final.get("finish_reason") == "length" else "stop"
 
 
@@ -107,6 +114,7 @@ def usage_body(usage: Mapping[str, Any]) -> dict[str, Any]:
 def completion_body(id: str, created: int, answer: Answer) -> dict[str, Any]:
     """The whole answer of a request that does not stream."""
     final = answer.final or {}
+    text, calls = final["message"]["text"], final["message"].get("tool_calls")
     return {
         "id": id,
         "object": "chat.completion",
@@ -117,9 +125,10 @@ def completion_body(id: str, created: int, answer: Answer) -> dict[str, Any]:
                 "index": 0,
                 "message": {
                     "role": "assistant",
-                    "content": final["message"]["text"],
+                    "content": text or None if calls else text,
                     "refusal": None,
                     "annotations": [],
+                    **({"tool_calls": calls} if calls else {}),
                 },
                 "logprobs": None,
                 "finish_reason": finish_reason(final),

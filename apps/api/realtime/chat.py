@@ -199,5 +199,7 @@ async def _end_stream(call: _Call, answer: Answer, encoder: ChunkEncoder | None)
         return
     head = b"" if encoder is not None else _encoder(call, answer).role()
     encoder = encoder or _encoder(call, answer)
+    if calls := final["message"].get("tool_calls"):
+        head += encoder.tool_calls(calls)
     usage = encoder.usage(final["usage"]) if call.request.include_usage else b""
     await exchange.write(head + encoder.finish(finish_reason(final)) + usage + DONE, last=True)

@@ -23,7 +23,14 @@ _CODES = {
 """Where OpenAI has a code of its own for what we mean, clients get that one."""
 
 _INTERNAL = "Something went wrong on our side. Give the request id to support."
-_STATUS_OF_RUN_ERROR = {"no_replica": 503, "overloaded": 503, "replica_failed": 503, "rejected": 400, "deadline": 504}
+_STATUS_OF_RUN_ERROR = {
+    "no_replica": 503,
+    "overloaded": 503,
+    "replica_failed": 503,
+    "invalid_output": 502,
+    "rejected": 400,
+    "deadline": 504,
+}
 
 
 @dataclass(frozen=True, slots=True)

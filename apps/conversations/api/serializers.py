@@ -44,14 +44,28 @@ class UnreadyFileSerializer(serializers.Serializer[Any]):
 
 class NoticeSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(
-        ["reconstructed", "keyword_only", "unready"],
+        ["reconstructed", "keyword_only", "unready", "escalated"],
         help_text="Another replica went on with the answer, files were searched without vectors, "
-        "or pages could not be searched.",
+        "pages could not be searched, or a stronger model answered instead.",
     )
     at = serializers.IntegerField(required=False, help_text="Of `reconstructed`: code points written before.")
     attempt = serializers.IntegerField(required=False, help_text="Of `reconstructed`.")
     replica = serializers.CharField(required=False, allow_null=True, help_text="Of `reconstructed`.")
     files = UnreadyFileSerializer(many=True, required=False, help_text="Of `unready`.")
+    from_model = serializers.CharField(required=False, help_text="Of `escalated`: the model that did not manage.")
+    to_model = serializers.CharField(required=False, help_text="Of `escalated`: the model that answered.")
+    why = serializers.CharField(required=False, help_text="Of `escalated`: what was wrong with the first answer.")
+
+
+class CalledFunctionSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    arguments = serializers.CharField(help_text="JSON that keeps to the tool's schema.")
+
+
+class ToolCallSerializer(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    type = serializers.ChoiceField(["function"])
+    function = CalledFunctionSerializer()
 
 
 class AttachedFileSerializer(serializers.Serializer[Any]):
@@ -91,6 +105,7 @@ class MessageSerializer(serializers.Serializer[Any]):
     files = AttachedFileSerializer(many=True)
     citations = CitationSerializer(many=True)
     notices = NoticeSerializer(many=True)
+    tool_calls = ToolCallSerializer(many=True, help_text="What a caller of /v1 was asked to do.")
     error = ErrorSerializer(allow_null=True)
     created_at = serializers.DateTimeField()
     finished_at = serializers.DateTimeField(allow_null=True)

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
+
 from apps.conversations.types import CHARS_PER_TOKEN, RunParams, Turn, estimate_tokens
-from apps.conversations.types import ChatMessage as PromptMessage
 from apps.files.public import SearchResult, fit_sources
 from inference.protocol import ChatMessage
 
@@ -32,7 +33,7 @@ class Context:
     """The prompt as sent. `given` holds just the passages that are in it: what the answer may cite.
 
     `estimated` is our guess of its tokens and `limit` how many it may have; `near_limit` when what there is to send
-    fills the limit nearly or more, so that the guess decides.
+    fills the limit nearly or more, so that the guess decides. `room`: tokens that it leaves of the model's context.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -41,10 +42,11 @@ class Context:
     estimated: int = 0
     limit: int = 0
     near_limit: bool = False
+    room: int = 0
 
     def view(self) -> dict[str, Any]:
         """What the run's details show."""
-        body: dict[str, Any] = {"messages": [{"role": m.role, "content": m.content} for m in self.messages]}
+        body: dict[str, Any] = {"messages": [message.view() for message in self.messages]}
         if self.given is not None:
             body |= passages_event(self.given)
             del body["type"]
@@ -59,7 +61,7 @@ def budget(context_length: int, wanted: int) -> tuple[int, int]:
 
 def build_context(
     params: RunParams,
-    prompt: Sequence[PromptMessage],
+    prompt: Sequence[ChatMessage],
     turns: Sequence[Turn],
     *,
     found: SearchResult | None,
@@ -74,16 +76,17 @@ def build_context(
     wanted = params.max_tokens or max_output
     limit, output = budget(context_length, wanted)
     if prompt:
-        sent = tuple(ChatMessage(m.role, m.content) for m in prompt)
-        used = _estimate(sent)
+        sent, used, tools = tuple(prompt), estimate_messages(prompt), estimate_tools(params)
+        limit -= tools
         # A caller's own limit is exact; the floor is for a prompt that fills the context.
-        output = min(wanted, max(MIN_OUTPUT, context_length - round(used * density)))
-        return Context(sent, output, None, used, limit, used >= NEAR * limit)
+        room = context_length - tools - round(used * density)
+        output = min(wanted, max(MIN_OUTPUT, room))
+        return Context(sent, output, None, used, limit, used >= NEAR * limit, room)
     *history, question = turns
     with_sources = found is not None and bool(found.hits)
     system = ChatMessage("system", SYSTEM_WITH_SOURCES if with_sources else SYSTEM)
     hits = found.hits if found is not None else ()
-    wished = _estimate([system, *turns]) + sum(estimate_tokens(hit.text) for hit in hits)
+    wished = estimate_messages([system, *turns]) + sum(estimate_tokens(hit.text) for hit in hits)
     left = int(limit / density) - estimate_tokens(system.content) - 2 * MESSAGE_OVERHEAD
     asked = _clip(question.text, int(left * 0.7))
     left -= estimate_tokens(asked)
@@ -94,11 +97,18 @@ def build_context(
         asked = f"{sources.block}\n\nQuestion: {asked}" if sources.block else asked
         asked += _unready_note(found)
     messages = (system, *_recent(history, left), ChatMessage("user", asked))
-    return Context(messages, output, found, _estimate(messages), limit, wished >= NEAR * limit)
+    used = estimate_messages(messages)
+    return Context(messages, output, found, used, limit, wished >= NEAR * limit, context_length - used)
 
 
-def _estimate(messages: Sequence[ChatMessage | Turn]) -> int:
-    texts = (m.text if isinstance(m, Turn) else m.content for m in messages)
+def estimate_tools(params: RunParams) -> int:
+    """Tokens of the tools that stand in the prompt beside the messages."""
+    tools = params.extra.get("tools")
+    return estimate_tokens(orjson.dumps(tools).decode()) if tools else 0
+
+
+def estimate_messages(messages: Sequence[ChatMessage | Turn]) -> int:
+    texts = (m.text if isinstance(m, Turn) else m.spoken for m in messages)
     return sum(estimate_tokens(text) + MESSAGE_OVERHEAD for text in texts)
 
 

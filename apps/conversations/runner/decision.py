@@ -7,6 +7,9 @@ from typing import Any
 
 from inference.client import Lease
 from inference.protocol import ReplicaInfo, ReplicaState
+from inference.routing import router
+from inference.routing.types import Candidate, Decision, Step
+from inference.routing.types import Reason as Weighed
 
 Reason = dict[str, Any]
 _OF_REPLICA = ("placement", "affinity", "failover")
@@ -34,6 +37,32 @@ def decision_view(
         "replica": lease.replica.id,
         "reasons": [*of_model, *_failures(failed), _replica(lease, ready, preferred)],
     }
+
+
+def escalated(made: Mapping[str, Any], candidates: Sequence[Candidate], *, why: str) -> dict[str, Any] | None:
+    """`made` with the next stronger model in it, and the reason as its last one. None where none is left to go to, or
+    a person chose the model."""
+    level = next((c.level for c in candidates if c.id == made["model"]), None)
+    if level is None:
+        return None
+    of_model = [reason for reason in made["reasons"] if reason["step"] not in _OF_REPLICA]
+    reasons = tuple(Weighed(Step(r["step"]), r["text"], r["facts"]) for r in of_model)
+    decision = Decision(made["model"], level, reasons, tuple(made["alternatives"]), made["score"])
+    found = router.escalate(decision, candidates, why=why)
+    if found is None:
+        return None
+    last = found.reasons[-1]
+    return {
+        **made,
+        "model": found.model,
+        "alternatives": list(found.alternatives),
+        "reasons": [*of_model, _reason(last.step.value, last.text, **last.facts)],
+    }
+
+
+def escalations(made: Mapping[str, Any] | None) -> list[Reason]:
+    """The reasons for which stronger models were asked, in order; `facts` with the tokens that the one before took."""
+    return [reason for reason in (made or {}).get("reasons", ()) if reason["step"] == Step.ESCALATION]
 
 
 def _reason(step: str, text: str, **facts: Any) -> Reason:

@@ -6,55 +6,48 @@ Leaves to others: the ticks (`flusher`), the choice of a replica (`inference.cli
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import time
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-import orjson
 import redis
 import structlog
 from django.conf import settings
 
 from apps.accounts.types import Actor
-from apps.conversations.eventlog import AsyncLog, frame_data, unpack_ids
+from apps.conversations.eventlog import AsyncLog
 from apps.conversations.metrics import record_end
+from apps.conversations.runner.asking import NOTHING, Asking, Escalated
 from apps.conversations.runner.context import Context, build_context, passages_event, search_notices
-from apps.conversations.runner.decision import decision_view
+from apps.conversations.runner.decision import decision_view, escalated, escalations
 from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.patience import backoff, explain, until_db
 from apps.conversations.runner.placing import AnswerLengths, ask_of
-from apps.conversations.runner.writer import TAKEOVER_JUMP, FencedOut, RunWriter
+from apps.conversations.runner.request import build_request
+from apps.conversations.runner.takeover import restore
+from apps.conversations.runner.writer import FencedOut, RunWriter
 from apps.conversations.services import finishing, runs
 from apps.conversations.services.admission import measure_run
 from apps.conversations.types import ClaimedRun, RunResult, RunState, Turn
 from apps.core.db import in_db
 from apps.files.public import SearchResult, asearch_passages, cite
-from inference.client import Lease, ReplicaPool, WaitState
+from inference.client import AUTO, Lease, ReplicaPool, WaitState
 from inference.continuation import NotContinuable, Verdict, Written, choices_of, is_structured, judge
 from inference.protocol import (
     EngineFailed,
     EngineOverloaded,
     EngineUnavailable,
-    GenerationRequest,
     ModelInfo,
     NoReplica,
-    Resume,
 )
 
 log = structlog.get_logger(__name__)
 MAX_TRIES = 6
 MODEL_POLL_S = 1.0
 FINAL_FLUSHES = 5
-
-
-def cache_salt(organization_id: object) -> str:
-    """Isolates an organization's prefix cache: hex, since the engine refuses some characters."""
-    return hmac.new(settings.CACHE_SALT_SECRET.encode(), str(organization_id).encode(), hashlib.sha256).hexdigest()
 
 
 class Execution:
@@ -86,8 +79,10 @@ class Execution:
         self.waited_ms: int | None = None
         self.decision: dict[str, Any] | None = None
         self.avoid: list[str] = []
-        # Tools that the present pass has started: who starts one counts it here first.
-        self.dispatched = 0
+        self.asking = Asking(self.writer, flusher, run.params.extra, self._above)
+        self.passes = 0
+        # Tools that were started for this run.
+        self.dispatched = run.checkpoint.dispatched
 
     def cancel(self) -> None:
         """The user wants no more of it: stop the replica, keep the text."""
@@ -123,24 +118,11 @@ class Execution:
             entries = ()
         if entries is None:
             return False
-        text, ids, seq, tokens = saved.text, list(saved.token_ids), saved.seq, saved.completion_tokens
-        known = bool(ids) or not text
-        for entry in entries:
-            event = orjson.loads(frame_data(entry.frame))
-            seq = int(entry.frame[4 : entry.frame.index(b"\n")])
-            if event["type"] == "text" and event["at"] == len(text):
-                text += event["text"]
-                more = unpack_ids(entry.token_ids)
-                known = known and bool(more)
-                ids.extend(more)
-                tokens += len(more) or 1
-            elif event["type"] == "snapshot" and len(event["text"]) >= len(text):
-                known = known and event["text"] == text
-                text = event["text"]
-        self.writer.seq = seq + TAKEOVER_JUMP
-        self.writer.restore(text, tuple(ids) if known else (), saved.prompt_token_ids, tokens)
+        restore(self.writer, saved, entries)
         self.writer.snapshot()
-        if text:
+        for reason in escalations(run.decision):
+            self._tell_escalation(reason)
+        if self.writer.text_length:
             self._reconstructed()
         return True
 
@@ -171,20 +153,52 @@ class Execution:
 
     async def _generate(self) -> RunResult:
         context: Context | None = None
-        for attempt in range(MAX_TRIES):
+        failures = 0
+        while True:
             self._check_what_is_written()
             self.model = await self._wait_for_model()
             try:
                 context = context or await self._context(self.model)
                 return await self._stream(context)
+            except Escalated as error:
+                await self._escalate(error.decision)
             except (EngineFailed, EngineUnavailable, EngineOverloaded, NoReplica) as error:
                 log.warning("replica.failed", replica=self.replica, error=type(error).__name__, detail=str(error)[:200])
                 if not isinstance(error, NoReplica):
                     self.avoid.append(self.replica)
-                if attempt == MAX_TRIES - 1:
+                failures += 1
+                if failures == MAX_TRIES:
                     raise
-                await asyncio.sleep(backoff(attempt))
-        raise AssertionError("unreachable")
+                await asyncio.sleep(backoff(failures - 1))
+
+    async def _escalate(self, decision: dict[str, Any]) -> None:
+        """Go on with a stronger model. FencedOut when the run is another runner's."""
+        run, reason = self.claimed, decision["reasons"][-1]
+        reason["facts"] |= asdict(self.asking.taken)
+        self.asking.taken = NOTHING
+        if self.saved is not None:
+            # It writes the model too.
+            await asyncio.gather(self.saved, return_exceptions=True)
+        if not await until_db(lambda: in_db(runs.save_decision, run.id, run.attempt, decision)):
+            raise FencedOut
+        log.info("run.escalated", model=decision["model"], instead_of=run.model)
+        self.claimed = replace(run, model=decision["model"], decision=decision)
+        self.replica, self.avoid = "", []
+        self._tell_escalation(reason)
+
+    def _tell_escalation(self, reason: Mapping[str, Any]) -> None:
+        facts = reason["facts"]
+        event = {"from_model": facts["from"], "to_model": facts["to"], "why": facts["why"]}
+        self.notices.append({"kind": "escalated", **event})
+        self.writer.emit({"type": "escalated", **event}, sticky=True)
+
+    async def count_dispatch(self) -> None:
+        """To be called before a tool is started: no other pass, here or of another runner, may start it again.
+        FencedOut when the run is another runner's."""
+        run = self.claimed
+        self.dispatched += 1
+        if not await in_db(runs.count_dispatch, run.id, run.attempt):
+            raise FencedOut
 
     def _check_what_is_written(self) -> None:
         """Before each pass: may it go on from what an earlier one wrote? NotContinuable."""
@@ -269,15 +283,28 @@ class Execution:
             self.replica = lease.replica.id
             self._placed(lease, preferred)
             self._emit_running(lease)
-            stream = lease.engine.generate(self._request(context, lease.model))
+            self.passes += 1
+            request = build_request(
+                self.claimed, context, lease.model, self.writer, number=self.passes, extra=self.asking.told
+            )
             try:
-                reason = await self.flusher.follow(self.writer, stream)
+                reason = await self.asking.ask(lease.engine, request, room=context.room)
             finally:
-                await stream.aclose()
-                lease.spent(len(self.writer.prompt_token_ids) + self.writer.tokens)
+                taken = self.asking.taken
+                written = len(self.writer.prompt_token_ids) + self.writer.tokens
+                lease.spent(written + taken.prompt_tokens + taken.completion_tokens)
         self.lengths.note(lease.model.id, self.writer.tokens)
         state = RunState.INCOMPLETE if reason == "length" else RunState.COMPLETED
         return self._result(state, reason)
+
+    def _above(self, why: str) -> dict[str, Any] | None:
+        """The decision for the next stronger model that has room for the prompt; None where there is none, and where
+        the user chose."""
+        run, length = self.claimed, self.model.context_length if self.model else 0
+        if run.requested != AUTO or not run.decision or not run.decision.get("alternatives"):
+            return None
+        roomy = [c for c in self.pool.candidates() if not c.context_length or c.context_length >= length]
+        return escalated(run.decision, roomy, why=why)
 
     def _warm_replica(self) -> str:
         """The replica of the conversation's last answer, which has its beginning in its prefix cache."""
@@ -304,45 +331,23 @@ class Execution:
             }
         )
 
-    def _request(self, context: Context, model: ModelInfo) -> GenerationRequest:
-        params, writer = self.claimed.params, self.writer
-        resume = None
-        if writer.text_length or writer.token_ids:
-            ids = tuple(writer.token_ids) if writer.ids_known else ()
-            resume = Resume(writer.prompt_token_ids if ids else (), ids, writer.text)
-        return GenerationRequest(
-            request_id=f"{self.claimed.id.hex}-{self.claimed.attempt}-{len(self.avoid)}",
-            model=model.id,
-            messages=context.messages,
-            max_tokens=context.max_tokens,
-            temperature=model.temperature if params.temperature is None else params.temperature,
-            top_p=model.top_p if params.top_p is None else params.top_p,
-            stop=params.stop,
-            seed=params.seed,
-            cache_salt=cache_salt(self.claimed.organization_id),
-            priority=self.claimed.priority,
-            resume=resume,
-            session=self.claimed.conversation_id.hex,
-            extra=params.extra,
-        )
-
     def _result(self, state: RunState, reason: str | None, error: Mapping[str, Any] | None = None) -> RunResult:
-        writer, usage = self.writer, self.writer.usage
-        first = writer.first_token_at
-        prompt = len(writer.prompt_token_ids) or (usage.prompt_tokens if usage else 0)
+        writer, first = self.writer, self.writer.first_token_at
+        used = self.asking.used(escalations(self.claimed.decision))
         return RunResult(
             state=state,
             text=writer.text,
             finish_reason=reason,
-            prompt_tokens=prompt,
-            cached_tokens=min(usage.cached_tokens, prompt) if usage else 0,
-            completion_tokens=usage.completion_tokens if usage and not writer.ids_known else writer.tokens,
+            prompt_tokens=used.prompt_tokens,
+            cached_tokens=used.cached_tokens,
+            completion_tokens=used.completion_tokens,
             model=self.model.id if self.model else "",
             replica=self.replica,
             waited_ms=self.waited_ms,
             ttft_ms=None if first is None else round((first - self.started) * 1000),
             decision=self.decision,
             citations=cite(writer.text, self.found.hits) if self.found and self.found.hits else (),
+            tool_calls=tuple(call.view() for call in self.asking.tool_calls),
             error=error,
             reconstructed=tuple(self.reconstructed),
             notices=tuple(self.notices),

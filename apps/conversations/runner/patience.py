@@ -21,6 +21,7 @@ from inference.protocol import (
     NoReplica,
     Overloaded,
 )
+from inference.structured import StructuredOutputFailed
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -47,6 +48,9 @@ def explain(error: Exception) -> tuple[str, str, float | None]:
             return "overloaded", f"The model is too busy: {error.reason}.", error.retry_after_s or 5
         case EngineRejected():
             return "rejected", f"The model refused the request: {error.message[:300]}", None
+        case StructuredOutputFailed():
+            told = f"The answer does not have the form that was asked for: {'; '.join(error.problems)}."
+            return "invalid_output", f"{told} Try again, or choose a stronger model.", None
         case NotContinuable():
             return "replica_failed", str(error), 2
         case EngineFailed() | EngineUnavailable():

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from django.conf import settings
 
-from apps.conversations.runner.context import MESSAGE_OVERHEAD, Context
+from apps.conversations.runner.context import Context, estimate_messages, estimate_tools
 from apps.conversations.services.line import lane_of
-from apps.conversations.types import LEAST_OUTPUT_TOKENS, ClaimedRun, estimate_tokens
+from apps.conversations.types import LEAST_OUTPUT_TOKENS, ClaimedRun
 from inference.client import Ask, Tier
 
 
@@ -41,7 +41,7 @@ def ask_of(run: ClaimedRun, context: Context, *, output_tokens: int, prefer: str
     """`output_tokens` are expected of the answer. `failed`: replicas that broke off in this attempt. The ticket is
     the run's: the web got its place, or its place in line, and a new attempt takes that of the one before it. What was
     accepted then is not refused now."""
-    prompt = sum(estimate_tokens(message.content) + MESSAGE_OVERHEAD for message in context.messages)
+    prompt = estimate_messages(context.messages) + estimate_tools(run.params)
     return Ask(
         ticket=run.id.hex,
         model=run.model,

@@ -8,7 +8,7 @@ import re
 import structlog
 from django.db import InterfaceError, OperationalError
 
-from apps.conversations.runner.execution import cache_salt
+from apps.conversations.runner.request import cache_salt
 from apps.conversations.services import runs
 from apps.conversations.types import ClaimedRun
 from apps.core.db import in_db

@@ -17,10 +17,11 @@ from apps.conversations.services.admission import Place, check_room, room_of
 from apps.conversations.services.idempotency import digest_of, earlier_run
 from apps.conversations.services.line import enter_line
 from apps.conversations.services.routing import Choice, choose_model
-from apps.conversations.types import ChatMessage, RunParams, StartedRun, queued_at
+from apps.conversations.types import RunParams, StartedRun, queued_at
 from apps.core.db import prepared
 from apps.core.errors import AppError, Conflict, TooLarge
 from apps.core.ids import new_id
+from inference.protocol import ChatMessage
 
 # Room in the line is counted and the run, its conversation and its answer are written in one round trip. The run goes
 # first, so that a full line, or a key that is taken, writes nothing.
@@ -74,7 +75,7 @@ class ApiCall:
 
     @property
     def digest(self) -> str:
-        prompt = [asdict(message) for message in self.messages]
+        prompt = [message.view() for message in self.messages]
         return digest_of("api", {"model": self.model, "messages": prompt, "params": asdict(self.params)})
 
 
@@ -135,6 +136,6 @@ def _values(actor: Actor, call: ApiCall, run: StartedRun, choice: Choice) -> dic
         "model": choice.model.id,
         "decision": Jsonb(choice.decision),
         "params": Jsonb(asdict(call.params)),
-        "prompt": Jsonb([asdict(message) for message in call.messages]),
+        "prompt": Jsonb([message.view() for message in call.messages]),
         "own_room": settings.RUNS_PER_USER,
     }

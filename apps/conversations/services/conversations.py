@@ -162,6 +162,7 @@ def branch_conversation(actor: Actor, *, id: UUID, message_id: UUID) -> View:
             file_ids=message.file_ids,
             citations=message.citations,
             notices=message.notices,
+            tool_calls=message.tool_calls,
             finished_at=message.finished_at,
         )
         parent = copy.id

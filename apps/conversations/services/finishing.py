@@ -41,7 +41,7 @@ _FINISH = f"""
     ), message AS (
         UPDATE conversations_message m SET
             text = %(text)s, status = %(state)s::text, model = run.model, citations = %(citations)s,
-            notices = %(notices)s, error = %(error)s, finished_at = now()
+            notices = %(notices)s, tool_calls = %(tool_calls)s, error = %(error)s, finished_at = now()
         FROM run WHERE m.conversation_id = run.conversation_id AND m.id = run.answer_id
         RETURNING m.*
     ), entry AS (
@@ -74,6 +74,7 @@ def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> Vie
         "text": result.text,
         "citations": Jsonb(list(result.citations)),
         "notices": Jsonb(list(result.notices)),
+        "tool_calls": Jsonb(list(result.tool_calls)),
         "entry_id": new_id(),
     }
     rows = prepared(_FINISH, values)
@@ -99,6 +100,7 @@ def finish_run(run_id: UUID, attempt: int, result: RunResult, *, by: str) -> Vie
             **message,
             "citations": list(result.citations),
             "notices": list(result.notices),
+            "tool_calls": list(result.tool_calls),
             "error": result.error,
             "files": [],
         },

@@ -16,6 +16,7 @@ from uuid import UUID
 import orjson
 import redis
 from django.db import connection, transaction
+from django.db.models import F
 from django.utils import timezone
 
 from apps.accounts.types import Actor
@@ -30,7 +31,6 @@ from apps.conversations.services.line import leave_line
 from apps.conversations.types import (
     ACTIVE,
     TERMINAL,
-    ChatMessage,
     Checkpoint,
     ClaimedRun,
     RunParams,
@@ -41,6 +41,7 @@ from apps.conversations.types import (
 from apps.core.db import prepared
 from apps.core.ids import new_id
 from apps.core.valkey import valkey
+from inference.protocol import ChatMessage
 
 MAX_ATTEMPTS = 8
 MAX_TURNS = 200
@@ -62,6 +63,7 @@ _CLAIMED = (
     "id", "organization_id", "user_id", "conversation_id", "question_id", "answer_id", "attempt", "model_requested",
     "model", "tier", "lane", "priority", "params", "prompt", "partial_text", "token_ids", "prompt_token_ids",
     "completion_tokens", "seq", "replica", "cancel_requested_at", "decision",
+    "dispatched",
 )  # fmt: skip
 _CLAIM = f"""
     UPDATE conversations_run SET
@@ -185,7 +187,7 @@ def _claimed(row: dict[str, Any]) -> ClaimedRun:
         requested=row["model_requested"],
         decision=orjson.loads(row["decision"] or "null"),
         params=RunParams(**{**params, "stop": tuple(params.get("stop", ()))}),
-        prompt=tuple(ChatMessage(**message) for message in prompt or ()),
+        prompt=tuple(map(ChatMessage.read, prompt or ())),
         checkpoint=Checkpoint(
             text=row["partial_text"],
             token_ids=tuple(row["token_ids"]),
@@ -193,6 +195,7 @@ def _claimed(row: dict[str, Any]) -> ClaimedRun:
             completion_tokens=row["completion_tokens"],
             seq=row["seq"],
             replica=row["replica"],
+            dispatched=row["dispatched"],
         ),
         cancel_requested=row["cancel_requested_at"] is not None,
     )
@@ -211,6 +214,18 @@ def save_context(run_id: UUID, attempt: int, *, context: View, model: str, repli
             context=context, model=model, replica=replica
         )
     )
+
+
+def save_decision(run_id: UUID, attempt: int, decision: View) -> bool:
+    """Give the run to another model, for whoever takes it over too. False when the attempt is no longer the newest."""
+    mine = Run.objects.filter(id=run_id, attempt=attempt, state=RunState.RUNNING)
+    return bool(mine.update(model=decision["model"], decision=decision))
+
+
+def count_dispatch(run_id: UUID, attempt: int) -> bool:
+    """Note that a tool is about to be started. False when the attempt is no longer the newest: it must not be."""
+    mine = Run.objects.filter(id=run_id, attempt=attempt, state=RunState.RUNNING)
+    return bool(mine.update(dispatched=F("dispatched") + 1))
 
 
 def checkpoint_runs(items: Sequence[Progress]) -> frozenset[UUID]:

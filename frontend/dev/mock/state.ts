@@ -139,6 +139,7 @@ export function addMessage(state: State, conversationId: string, change: Partial
     files: [],
     citations: [],
     notices: [],
+    tool_calls: [],
     error: null,
     created_at: now(),
     finished_at: now(),

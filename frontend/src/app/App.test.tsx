@@ -21,7 +21,7 @@ const talk = (change: Partial<Conversation> = {}): Conversation => ({
   id: 'c1', title: 'Roofs', pinned: false, archived: false, deleted_at: null, head_message_id: null, created_at: at, updated_at: at, active_run_id: null, ...change,
 })
 const message = (id: string, change: Partial<Message>): Message => ({
-  id, conversation_id: 'c1', parent_id: null, seq: 1, role: 'user', text: '', status: 'completed', run_id: null, model: '', files: [], citations: [], notices: [], error: null, created_at: at, finished_at: at, ...change,
+  id, conversation_id: 'c1', parent_id: null, seq: 1, role: 'user', text: '', status: 'completed', run_id: null, model: '', files: [], citations: [], notices: [], tool_calls: [], error: null, created_at: at, finished_at: at, ...change,
 })
 const question = message('q1', { text: 'What carries the roof?' })
 const answer = message('a1', { role: 'assistant', parent_id: 'q1', seq: 2, text: 'Cedar beams.', model: 'm' })
@@ -147,13 +147,19 @@ describe('the page', () => {
     ]
     const told = message('a1', {
       ...answer, run_id: 'r1',
-      notices: [{ kind: 'keyword_only' }, { kind: 'unready', files }, { kind: 'reconstructed', at: 5, attempt: 2, replica: 'm/1' }],
+      notices: [
+        { kind: 'keyword_only' },
+        { kind: 'unready', files },
+        { kind: 'reconstructed', at: 5, attempt: 2, replica: 'm/1' },
+        { kind: 'escalated', from_model: 'small', to_model: 'large', why: 'its answer was empty' },
+      ],
     })
     override(/^GET \/api\/conversations\/c1\/messages$/, () => ({ results: [question, told], next: null }))
     navigate('/c/c1')
     render(<App />)
     expect(await screen.findByText(/continued on another replica/)).toBeTruthy()
     expect(screen.getByText(/searched by keywords only/)).toBeTruthy()
+    expect(screen.getByText('small did not manage (its answer was empty). large answered instead.')).toBeTruthy()
     expect(screen.getByText('Pages 7–9 of survey.pdf were not read yet; page 2 of survey.pdf could not be read. letters.pdf was not read yet.')).toBeTruthy()
     expect(calls).not.toContain('GET /api/runs/r1/events')
   })

@@ -17,6 +17,13 @@ export interface components {
              */
             message_id: string;
         };
+        /** CalledFunction */
+        CalledFunction: {
+            /** Arguments */
+            arguments: string;
+            /** Name */
+            name: string;
+        };
         Citation: {
             /** @description True when the answer did not cite and the passage was matched to it. */
             attributed?: boolean;
@@ -217,6 +224,8 @@ export interface components {
              */
             status: "queued" | "running" | "waiting_approval" | "completed" | "incomplete" | "cancelled" | "failed";
             text: string;
+            /** @description What a caller of /v1 was asked to do. */
+            tool_calls: components["schemas"]["ToolCall"][];
         };
         MessagePage: {
             next: string | null;
@@ -298,17 +307,24 @@ export interface components {
             attempt?: number;
             /** @description Of `unready`. */
             files?: components["schemas"]["UnreadyFile"][];
+            /** @description Of `escalated`: the model that did not manage. */
+            from_model?: string;
             /**
-             * @description Another replica went on with the answer, files were searched without vectors, or pages could not be searched.
+             * @description Another replica went on with the answer, files were searched without vectors, pages could not be searched, or a stronger model answered instead.
              *
              *     * `reconstructed` - reconstructed
              *     * `keyword_only` - keyword_only
              *     * `unready` - unready
+             *     * `escalated` - escalated
              * @enum {string}
              */
-            kind: "reconstructed" | "keyword_only" | "unready";
+            kind: "reconstructed" | "keyword_only" | "unready" | "escalated";
             /** @description Of `reconstructed`. */
             replica?: string | null;
+            /** @description Of `escalated`: the model that answered. */
+            to_model?: string;
+            /** @description Of `escalated`: what was wrong with the first answer. */
+            why?: string;
         };
         Organization: {
             /** Format: uuid */
@@ -564,6 +580,15 @@ export interface components {
         StartedUpload: {
             file: components["schemas"]["File"];
             upload: components["schemas"]["Upload"];
+        };
+        ToolCall: {
+            function: components["schemas"]["CalledFunction"];
+            id: string;
+            /**
+             * @description * `function` - function
+             * @enum {string}
+             */
+            type: "function";
         };
         Transition: {
             /** Format: date-time */

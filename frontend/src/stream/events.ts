@@ -44,6 +44,14 @@ export interface ReconstructedEvent {
   replica: string | null
 }
 
+/** A stronger model answers, since the answer of the first one failed its checks. */
+export interface EscalatedEvent {
+  type: 'escalated'
+  from_model: string
+  to_model: string
+  why: string
+}
+
 export interface CitationsEvent {
   type: 'citations'
   citations: Citation[]
@@ -52,7 +60,7 @@ export interface CitationsEvent {
 export interface DoneEvent {
   type: 'done'
   state: 'completed' | 'incomplete' | 'cancelled' | 'failed'
-  finish_reason: 'stop' | 'length' | 'cancelled' | null
+  finish_reason: 'stop' | 'length' | 'tool_calls' | 'cancelled' | null
   usage: Usage | null
   message: Message | null
   error: RunError | null
@@ -64,6 +72,7 @@ export type RunEvent =
   | TextEvent
   | PassagesEvent
   | ReconstructedEvent
+  | EscalatedEvent
   | CitationsEvent
   | DoneEvent
 
@@ -79,6 +88,7 @@ const KNOWN: ReadonlySet<string> = new Set<RunEvent['type']>([
   'text',
   'passages',
   'reconstructed',
+  'escalated',
   'citations',
   'done',
 ])

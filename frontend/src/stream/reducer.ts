@@ -99,6 +99,10 @@ function apply(view: RunView, event: Exclude<RunEvent, { type: 'text' | 'snapsho
       const notice: RunNotice = { kind: 'reconstructed', at, attempt, replica }
       return { ...view, text, length: Math.min(at, view.length), attempt, replica, notices: [...view.notices, notice] }
     }
+    case 'escalated': {
+      const { from_model, to_model, why } = event
+      return { ...view, model: to_model, notices: [...view.notices, { kind: 'escalated', from_model, to_model, why }] }
+    }
     case 'citations':
       return { ...view, citations: event.citations }
     case 'done':

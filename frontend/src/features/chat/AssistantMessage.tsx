@@ -125,6 +125,8 @@ function noticeText(notice: RunNotice): string {
       return 'Files were searched by keywords only. Search by meaning is not ready yet.'
     case 'unready':
       return notice.files.map(unreadyText).join(' ')
+    case 'escalated':
+      return `${notice.from_model} did not manage (${notice.why}). ${notice.to_model} answered instead.`
     default:
       return ''
   }

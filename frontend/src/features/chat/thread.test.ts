@@ -16,6 +16,7 @@ function message(id: string, parent: string | null, seq: number, change: Partial
     files: [],
     citations: [],
     notices: [],
+    tool_calls: [],
     error: null,
     created_at: '',
     finished_at: '',

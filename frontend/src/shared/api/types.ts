@@ -39,6 +39,8 @@ export type RunNotice =
   | { kind: 'keyword_only' }
   /** Parts of the files that could not be searched yet. */
   | { kind: 'unready'; files: UnreadyFile[] }
+  /** The answer of the first model failed its checks. */
+  | { kind: 'escalated'; from_model: string; to_model: string; why: string }
 
 export type RunError = Schemas['Error']
 export type MessageFile = Schemas['AttachedFile']
