@@ -13,13 +13,13 @@ from apps.conversations.models import Message, Run
 from apps.conversations.services import line, runs
 from apps.conversations.services.api_runs import ApiCall, start_api_run
 from apps.conversations.services.registry import forget_models
-from apps.conversations.types import ChatMessage, RunParams
+from apps.conversations.types import RunParams
 from apps.core.errors import Overloaded, RateLimited
 from apps.core.valkey import valkey
 from inference.admission import Ask, Budget, Gate, Policy, Tier
 from inference.admission.verbs import Verbs
 from inference.pipe import Pipe
-from inference.protocol import ReplicaInfo
+from inference.protocol import ChatMessage, ReplicaInfo
 from tests.factories.accounts import make_actor
 from tests.factories.admission import a_replica, an_ask, connect, leaks
 from tests.factories.conversations import make_conversation, serve_model
