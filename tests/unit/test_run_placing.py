@@ -24,17 +24,6 @@ def test_a_long_prompt_has_a_lane_of_its_own_and_batch_work_stays_batch(settings
     assert ask_of(claimed_run(lane="batch"), context(5_000), output_tokens=500, prefer="", failed=()).lane is Lane.BATCH
 
 
-def test_an_answer_that_was_begun_is_not_refused_its_place() -> None:
-    new = claimed_run()
-    reason = {"step": "escalation", "text": "small did not manage", "facts": {}}
-    raised = replace(new, decision={"model": "m", "reasons": [reason]})
-    asked = [
-        ask_of(run, context(), output_tokens=9, prefer="", failed=failed)
-        for run, failed in ((new, ()), (new, ("r",)), (replace(new, attempt=2), ()), (raised, ()))
-    ]
-    assert [ask.accepted for ask in asked] == [False, True, True, True]
-
-
 def test_the_tools_of_a_prompt_take_memory_too() -> None:
     tool = {"type": "function", "function": {"name": "f", "description": "word " * 500}}
     with_tools = replace(claimed_run(), params=RunParams(extra={"tools": [tool]}))
