@@ -45,6 +45,8 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
         model, found, url = entry.partition("=")
         if not found or urlsplit(url).scheme not in ("http", "https", "fake") or not urlsplit(url).netloc:
             raise ValueError(f"replica {entry!r} is not of the form model=http://host:port")
+        if "@" in model:
+            raise ValueError(f"replica {entry!r}: a model's name has no @, which stands before a region")
         if (kind := dict(parse_qsl(urlsplit(url).query)).get("kind", "openai")) not in KINDS:
             raise ValueError(f"replica {entry!r}: {kind!r} is none of {', '.join(KINDS)}")
         pairs.append((model.strip(), url.strip().rstrip("/")))
@@ -53,12 +55,14 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
 
 def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Record:
     """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes,
-    `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router."""
+    `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router, `?region=eu` where it stands."""
     parts = urlsplit(url)
     said = dict(parse_qsl(parts.query))
     slots = int(said.get("slots", _DEFAULT_SLOTS))
     kind = "fake" if parts.scheme == "fake" else said.get("kind", "openai")
-    info = ReplicaInfo(f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots)
+    info = ReplicaInfo(
+        f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots, region=said.get("region", "")
+    )
     return Record(info, card or ModelCard(model, model))
 
 

@@ -244,6 +244,12 @@ class ModelState(StrEnum):
     UNAVAILABLE = "unavailable"
 
 
+def line_name(model: str, region: str) -> str:
+    """The line of all who may go to the same replicas. Where these have regions each region has its own, so that what
+    is bound to one cannot be placed elsewhere."""
+    return f"{model}@{region}" if region else model
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
     """What the registry knows of one replica. Times are Unix seconds.
@@ -279,6 +285,10 @@ class ReplicaInfo:
     breaker: str = "closed"
     updated_at: float = 0.0
     expires_at: float = 0.0
+
+    @property
+    def line(self) -> str:
+        return line_name(self.model, self.region)
 
 
 @dataclass(frozen=True, slots=True)
