@@ -195,7 +195,7 @@ class Execution:
     async def _wait_for_model(self) -> ModelInfo:
         """The run's model once a replica of it is ready. Readers are told how long that may take."""
         while True:
-            info = self.pool.resolve(self.claimed.model)
+            info = self.pool.resolve(self.claimed.model, self.claimed.region)
             if info.replicas_ready:
                 return info
             if info.eta_s is None and time.monotonic() - self.started > settings.RUN_NO_REPLICA_S:
@@ -231,7 +231,8 @@ class Execution:
             max_output=settings.RUN_MAX_OUTPUT_TOKENS,
         )
         context = await fit_context(
-            lambda density: build(density=density), lambda messages: self.pool.count_tokens(model.id, messages)
+            lambda density: build(density=density),
+            lambda messages: self.pool.count_tokens(model.id, messages, run.region),
         )
         self.found = context.given
         if self.found is not None:

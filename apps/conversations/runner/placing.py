@@ -54,6 +54,7 @@ def ask_of(run: ClaimedRun, context: Context, *, output_tokens: int, prefer: str
         prefer=prefer,
         avoid=tuple(failed),
         accepted=run.attempt > 1 or bool(failed),
+        region=run.region,
     )
 
 

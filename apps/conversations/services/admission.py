@@ -60,9 +60,10 @@ class Room:
 def admit(actor: Actor, requested: str, text: str = "") -> Choice:
     """Accept a run of `requested` for now, or say why not and how long to wait.
 
-    Raises ModelNotFound, NoReplica, Overloaded or RateLimited. A model that is still loading accepts a short line.
+    Raises ModelNotFound, PermissionDenied, NoReplica, Overloaded or RateLimited. A model that is still loading accepts
+    a short line.
     """
-    choice = choose_model(requested, text)
+    choice = choose_model(requested, text, policy=actor.policy)
     model = choice.model
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE, [model.id, actor.user_id])

@@ -86,7 +86,7 @@ def start_api_run(actor: Actor, call: ApiCall, *, run_id: UUID | None = None) ->
     if sum(len(message.content) for message in call.messages) > settings.MESSAGE_MAX_CHARS * 5:
         raise TooLarge("The messages are longer than one million characters in all.")
     try:
-        choice = choose_model(call.model, call.text)
+        choice = choose_model(call.model, call.text, policy=actor.policy)
     except AppError:
         if replay := find_api_run(actor, call):
             return replay
