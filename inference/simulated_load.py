@@ -10,7 +10,6 @@ from inference.admission.types import Lane, Tier
 from inference.protocol import ReplicaInfo, ReplicaState
 from inference.registry import ModelCard, Record
 
-_QUESTIONS = 500
 _THINGS = ("river", "bridge", "engine", "planet", "market", "treaty", "cell", "poem")
 
 
@@ -63,24 +62,22 @@ def _replica(number: int, slots: int, level: int) -> Record:
 
 
 def questions(seed: int) -> Iterator[str]:
-    """Without end: of a few words, of one plain sentence, or of many that hang together."""
+    """Without end: of a few words, of one plain sentence, or of several people and what they did."""
     dice = random.Random(f"questions {seed}")  # noqa: S311 - a load, not a secret
-    drawn = [_question(dice) for _ in range(_QUESTIONS)]
     while True:
-        yield dice.choice(drawn)
+        yield _question(dice)
 
 
 def _question(dice: random.Random) -> str:
+    thing, other = dice.sample(_THINGS, 2)
     match dice.randrange(3):
         case 0:
-            return f"Tell me of the {dice.choice(_THINGS)}."
+            return f"Tell me of the {thing}."
         case 1:
-            thing, other = dice.sample(_THINGS, 2)
             return f"What is the name of the {thing} that is in the north of the {other}, and who saw it first?"
-    return " ".join(
-        f"Suppose that the {thing}, if it is not number {dice.randrange(90)}, is never beside the {other} unless he had"
-        " given it to her. Which of these (or none) is then false?"
-        for thing, other in (dice.sample(_THINGS, 2) for _ in range(dice.randrange(1, 6)))
+    return (
+        f"A person had given the {thing} to his brother, who did not want it, and she took it from him when they were"
+        f" in the {other}. Which of the following is then true, and which is not?"
     )
 
 

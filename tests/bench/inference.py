@@ -5,8 +5,8 @@
 Two replicas of fixed speed get ten times what they can do, open loop, for ten minutes; then half of it: the worst of
 three seeds is told. The greedy neighbour asks for a hundred times what others do while they ask for 80 % of what there
 is. The scale run is 4,000 replicas and 139,000 runs a second, with answers a few tenths of a second long so that it
-fits into this machine; its CPU includes the simulator's own. There the questions are routed to one of three models;
-what a decision costs is told beside what admission costs, as replicas and as models are added.
+fits into this machine; its CPU includes the simulator's own. What routing to one of several models costs is told beside
+what admission costs, as replicas and as models are added.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ CAPACITY = 2 * SLOTS / SPEED.mean_s
 """Runs a second that two replicas can do."""
 WARM_S, DROP_S, END_S = 100.0, 600.0, 800.0
 SEEDS = (1, 2, 3)
-SCALE_PER_S, SCALE_REPLICAS, SCALE_SLOTS, SCALE_LEVELS = 139_000.0, 4_000, 16, 3
+SCALE_PER_S, SCALE_REPLICAS, SCALE_SLOTS = 139_000.0, 4_000, 16
 # Answers as short as lets that many slots do that many a second.
 SCALE_SPEED = replace(SPEED, prompt_token_s=0.00005, token_s=0.00196)
 
@@ -167,15 +167,16 @@ async def scale(stage: Stage, seconds: float) -> dict[str, Figure]:
     policy = replace(DEFAULT, users=dict.fromkeys(Tier, Budget()), max_waiting=20_000, ladder=(999.0,) * 4)
     play = partial(stage.play, policy=policy, slots=SCALE_SLOTS, speed=SCALE_SPEED)
     found: dict[str, Figure] = {}
-    for count, levels in [*((count, SCALE_LEVELS) for count in (10, 100, 1_000, SCALE_REPLICAS)), (100, 1), (100, 9)]:
+    for count, levels in ((10, 3), (100, 1), (100, 3), (100, 9), (1_000, 3), (SCALE_REPLICAS, 3)):
         per_s = count * SCALE_SLOTS / SCALE_SPEED.mean_s
         runs = await play(people(0.9 * per_s, 0.0, 5_000 / per_s), count=count, levels=levels)
         of = f"{count}_replicas_{levels}_models"
         found[f"simulated_cpu_us_per_run_{of}"] = Figure(stage.cpu_us_a_run, "us")
         found[f"simulated_routing_us_{of}"] = Figure(median_us(run.routed_in_s for run in runs), "us")
         found[f"simulated_admission_us_{of}"] = Figure(median_us(run.decided_in_s for run in runs), "us")
+    found |= {f"simulated_share_of_level_{n}": Figure(share, "ratio") for n, share in levels_chosen(runs).items()}
     load = people(1.1 * SCALE_PER_S, 0.0, seconds, a_tier=200)
-    runs = await play(load, count=SCALE_REPLICAS, levels=SCALE_LEVELS)
+    runs = await play(load, count=SCALE_REPLICAS)
     inside = list(served(runs, seconds / 2, seconds))
     busy = sum(r.granted is not None and r.ended is not None and r.granted <= seconds < r.ended for r in runs)
     return found | {
@@ -183,7 +184,6 @@ async def scale(stage: Stage, seconds: float) -> dict[str, Figure]:
         "simulated_slots_busy": Figure(busy / (SCALE_REPLICAS * SCALE_SLOTS), "ratio"),
         "simulated_jain": Figure(least_jain(runs, inside), "index"),
         "simulated_cpu_us_per_run": Figure(stage.cpu_us_a_run, "us"),
-        **{f"simulated_share_of_level_{n}": Figure(share, "ratio") for n, share in levels_chosen(runs).items()},
     }
 
 
