@@ -92,6 +92,8 @@ def run(stack: Stack, kinds: Iterable[str], *, streams: int) -> Report:
         hit = crowd.strike(number, kind)
         crowd.until(lambda hit=hit: all(map(_has_moved, hit)))  # type: ignore[misc]
         _heal(stack, number, kind)
+        replica = stack.programs[f"replica-{number}"]
+        crowd.until(lambda replica=replica: replica.ready(replica))  # type: ignore[misc]
         crowd.report.rounds += 1
         if crowd.report.rounds % 10 == 0:
             print(f"-- {crowd.report}", flush=True)
