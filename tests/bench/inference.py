@@ -166,6 +166,7 @@ async def scale(stage: Stage, seconds: float) -> dict[str, Figure]:
     """The cost of a decision as replicas are added, at the same number of runs; then all of them at the full rate."""
     policy = replace(DEFAULT, users=dict.fromkeys(Tier, Budget()), max_waiting=20_000, ladder=(999.0,) * 4)
     play = partial(stage.play, policy=policy, slots=SCALE_SLOTS, speed=SCALE_SPEED)
+    runs: list[Run] = []
     found: dict[str, Figure] = {}
     for count, levels in ((10, 3), (100, 1), (100, 3), (100, 9), (1_000, 3), (SCALE_REPLICAS, 3)):
         per_s = count * SCALE_SLOTS / SCALE_SPEED.mean_s
