@@ -5,7 +5,7 @@ LOCAL := $(PYTHON) -m infra.local
 UP := $(if $(S3),--with-s3) $(if $(QUIET),--quiet)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help up up-detached down status setup test test-faults check bench bench-router doctor clean clean-data lock env
+.PHONY: help up up-detached down status setup test test-faults check bench bench-inference bench-router doctor clean clean-data lock env
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make check        formats, lint, types, layers"
 	@echo "make test-faults  kill processes under load and count what was lost"
 	@echo "make bench        measure, print, write build/bench/*.json"
+	@echo "make bench-inference   the same for the inference tier alone: admission, overload, failover"
 	@echo "make bench-router DATA=DIR   train and judge the router's estimate on labelled questions (docs/routing.md)"
 	@echo "make env         secrets for docker compose (.env)"
 	@echo "make doctor       what is wrong with this installation, and what to do"
@@ -46,6 +47,9 @@ check:
 
 bench:
 	@$(LOCAL) bench $(ARGS)
+
+bench-inference:
+	@$(LOCAL) bench admission inference failover
 
 bench-router:
 	@$(if $(DATA),PARLEY_BENCH_ROUTER="$(abspath $(DATA))") $(LOCAL) bench router $(ARGS)

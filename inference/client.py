@@ -22,7 +22,7 @@ from redis.exceptions import RedisError
 from inference.admission import Admission, Ask, Lane, Tier
 from inference.breaker import spread
 from inference.engines.factory import make_engine
-from inference.local_line import LocalLine
+from inference.local_line import LocalLine, Where
 from inference.members import Member
 from inference.prober import PROBE_S, StaticReplicas
 from inference.probing import BreakerProbes
@@ -41,6 +41,7 @@ from inference.protocol import (
     Purpose,
     ReplicaInfo,
     ReplicaState,
+    line_name,
 )
 from inference.queueing import OnWait, WaitState
 from inference.registry import (
@@ -138,7 +139,10 @@ class ReplicaPool:
         self._members: dict[str, Member] = {}
         self._admission, self._purposes = admission, purposes
         self._line = LocalLine(
-            self._members_of, self._eta_of, max_waiting=limits.max_waiting, max_wait_s=limits.max_wait_s
+            lambda where: self._members_of(*where),
+            self._eta_of,
+            max_waiting=limits.max_waiting,
+            max_wait_s=limits.max_wait_s,
         )
         self._models: tuple[ModelInfo, ...] = ()
         self._tasks: list[asyncio.Task[None]] = []
@@ -218,7 +222,7 @@ class ReplicaPool:
         if self._admission is not None:
             infos = (member.info for member in self._members.values())
             self._admission.set_replicas([info for info in infos if info.state is ReplicaState.READY])
-        self._line.serve_all()
+        self._line.serve()
 
     def _summarize(self) -> None:
         self._models = summarize((member.seen() for member in self._members.values()), self._purposes)
@@ -233,17 +237,19 @@ class ReplicaPool:
 
     def _probed(self, member: Member) -> None:
         self._summarize()
-        self._line.serve(member.record.card.id)
+        self._line.serve()
 
     # ------------------------------------------------ what there is
 
     def models(self) -> tuple[ModelInfo, ...]:
         return self._models
 
-    def resolve(self, model: str) -> ModelInfo:
-        """The model a request means: `auto` is the default one if it is ready, else any ready one, else the default.
-        NoReplica (`known` false) for a name that no replica serves."""
+    def resolve(self, model: str, region: str = "") -> ModelInfo:
+        """The model a request means, as it is in a region: `auto` is the default one if it is ready, else any ready
+        one, else the default. NoReplica (`known` false) for a name that no replica there serves."""
         models = self._models
+        if region:
+            models = summarize(m.seen() for m in self._members.values() if m.info.region == region)
         if model == AUTO and models:
             return next((m for m in models if m.state is ModelState.READY), models[0])
         found = next((m for m in models if m.id == model), None)
@@ -264,22 +270,24 @@ class ReplicaPool:
         return Capacity(
             slots=sum(m.info.slots for m in ready),
             running=sum(m.mine + m.others for m in ready),
-            waiting=self._line.waiting(model),
+            waiting=self._line.waiting((model, "")),
         )
 
-    async def count_tokens(self, model: str, messages: Sequence[ChatMessage]) -> int:
-        """Prompt tokens of a chat by the model's own tokenizer. NoReplica when no replica is known."""
-        name = self.resolve(model).id
-        members = sorted(self._members_of(name), key=lambda m: not m.is_ready)
+    async def count_tokens(self, model: str, messages: Sequence[ChatMessage], region: str = "") -> int:
+        """Prompt tokens of a chat by the model's own tokenizer, told by a replica in the region. NoReplica when none
+        is known."""
+        name = self.resolve(model, region).id
+        members = sorted(self._members_of(name, region), key=lambda m: not m.is_ready)
         if not members:
             raise NoReplica(name)
         return await self._engine(members[0]).count_tokens(messages)
 
-    def _members_of(self, model: str) -> list[Member]:
-        return [m for m in self._members.values() if m.record.card.id == model]
+    def _members_of(self, model: str, region: str = "") -> list[Member]:
+        return [m for m in self._members.values() if m.record.card.id == model and region in ("", m.info.region)]
 
-    def _eta_of(self, model: str) -> float | None:
-        return next((m.eta_s for m in self._models if m.id == model), None)
+    def _eta_of(self, where: Where) -> float | None:
+        seen = summarize(m.seen() for m in self._members_of(*where))
+        return seen[0].eta_s if seen else None
 
     def _engine(self, member: Member) -> Engine:
         if member.engine is None:
@@ -290,16 +298,16 @@ class ReplicaPool:
 
     @asynccontextmanager
     async def reserve(self, ask: Ask, *, on_wait: OnWait | None = None) -> AsyncIterator[Lease]:
-        """A place on a ready replica of the asked model, after a wait in line when all are taken.
+        """A place on a ready replica of the asked model, in the asked region, after a wait in line when all are taken.
 
         `on_wait` is called in the event loop, with the position when the wait begins and each time it changes.
         Raises NoReplica, Overloaded, and EngineUnavailable when the replica went away at this moment.
         """
-        info = self.resolve(ask.model)
+        info = self.resolve(ask.model, ask.region)
         ask = replace(ask, model=info.id)
         began = time.monotonic()
         async with AsyncExitStack() as place:
-            member = await self._place(info, ask, on_wait, place)
+            member = await self._place(ask, on_wait, place)
             got = time.monotonic()
             lease = Lease(self._engine(member), member.info, info, got - began, partial(self._judge, member))
             if self._admission is not None:
@@ -311,12 +319,12 @@ class ReplicaPool:
                 raise
             else:
                 lease.end()
-                self._line.measure(info.id, time.monotonic() - got)
+                self._line.measure((info.id, ask.region), time.monotonic() - got)
             finally:
                 member.mine -= 1
                 if member.retired:
                     self._retire(member)
-                self._line.serve(info.id)
+                self._line.serve()
 
     def abandon(self, ticket: str) -> None:
         """Give up a place that was asked for in another process and will not be used."""
@@ -328,26 +336,45 @@ class ReplicaPool:
         if isinstance(error, EngineFailed | EngineUnavailable):
             self.failures[member.record.card.id, error.kind] += 1
 
-    async def _place(self, info: ModelInfo, ask: Ask, on_wait: OnWait | None, place: AsyncExitStack) -> Member:
+    async def _place(self, ask: Ask, on_wait: OnWait | None, place: AsyncExitStack) -> Member:
         """A member with this place counted on it: by the shared admission, or by our own line while that is away."""
-        if self._admission is None or not any(m.is_ready for m in self._members_of(info.id)):
-            return await self._take_locally(info, ask, on_wait)
+        members = self._members_of(ask.model, ask.region)
+        if self._admission is None or not any(m.is_ready for m in members):
+            return await self._take_locally(ask, on_wait)
         now = time.monotonic()
-        broken = [m.info.id for m in self._members_of(info.id) if not m.is_usable(now)]
+        broken = [m.info.id for m in members if not m.is_usable(now)]
         asked = replace(ask, avoid=tuple(dict.fromkeys((*ask.avoid, *broken))))
         try:
+            region = asked.region or await self._region_for(asked, self._admission, members)
+            asked = replace(asked, model=line_name(asked.model, region))
             grant = await place.enter_async_context(self._admission.acquire(asked, on_wait))
         except RedisError as error:
             log.warning("the shared admission is away, our own line decides: %s", error)
-            return await self._take_locally(info, ask, on_wait)
+            return await self._take_locally(ask, on_wait)
         member = self._members.get(grant.replica)
-        if member is None:
+        if member is None or ask.region not in ("", member.info.region):
             raise EngineUnavailable(f"{grant.replica} went away")
         member.mine += 1
         return member
 
-    async def _take_locally(self, info: ModelInfo, ask: Ask, on_wait: OnWait | None) -> Member:
-        return await self._line.take(info, prefer=ask.prefer, avoid=ask.avoid, on_wait=on_wait)
+    async def _region_for(self, ask: Ask, admission: Admission, members: Sequence[Member]) -> str:
+        """Where to ask for what may go anywhere: where least waits and runs for the slots there; a warm prefix makes up
+        for as much as it does among the replicas of one line."""
+        ready = [m.info for m in members if m.is_ready]
+        if len({info.region for info in ready}) == 1:
+            return ready[0].region
+        good = [info for info in ready if info.id not in ask.avoid] or ready
+        warm = {info.region for info in good if info.id == ask.prefer}
+        loads = {}
+        for region in sorted({info.region for info in good}):
+            standing = await admission.capacity(line_name(ask.model, region))
+            there = standing.running + sum(waiting.tickets for waiting in standing.waiting)
+            loads[region] = there / max(1, standing.slots) - admission.policy.affinity_slack * (region in warm)
+        return min(loads, key=loads.__getitem__)
+
+    async def _take_locally(self, ask: Ask, on_wait: OnWait | None) -> Member:
+        where = (ask.model, ask.region)
+        return await self._line.take(where, prefer=ask.prefer, avoid=ask.avoid, on_wait=on_wait)
 
 
 def _connect(redis_url: str) -> AsyncRedis:

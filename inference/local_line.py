@@ -11,78 +11,79 @@ import time
 from collections.abc import Callable, Collection
 
 from inference.members import Member
-from inference.protocol import ModelInfo, NoReplica, Overloaded
+from inference.protocol import NoReplica, Overloaded
 from inference.queueing import OnWait, Ticket, WaitingLine
 
 _AFFINITY_SLACK = 0.5
+Where = tuple[str, str]
+"""A model and the region that its replicas must be in, empty for any: who waits for the same."""
 
 
 class LocalLine:
-    """`members_of`: all members of a model; `eta_of`: seconds until a model that is loading is ready, if known."""
+    """`members_of`: all members that a line waits for; `eta_of`: seconds until one that is loading is ready, if known.
+    Members may belong to several lines."""
 
     def __init__(
         self,
-        members_of: Callable[[str], list[Member]],
-        eta_of: Callable[[str], float | None],
+        members_of: Callable[[Where], list[Member]],
+        eta_of: Callable[[Where], float | None],
         *,
         max_waiting: int,
         max_wait_s: float,
     ) -> None:
         self._members_of, self._eta_of = members_of, eta_of
         self._max_waiting, self._max_wait_s = max_waiting, max_wait_s
-        self._lines: dict[str, WaitingLine[Member]] = {}
+        self._lines: dict[Where, WaitingLine[Member]] = {}
 
-    async def take(self, info: ModelInfo, *, prefer: str, avoid: Collection[str], on_wait: OnWait | None) -> Member:
-        """A member with a place counted on it. Raises NoReplica, Overloaded."""
+    async def take(self, where: Where, *, prefer: str, avoid: Collection[str], on_wait: OnWait | None) -> Member:
+        """A member of the line's with a place counted on it. Raises NoReplica, Overloaded."""
         ticket: Ticket[Member] = Ticket(asyncio.get_running_loop().create_future(), prefer, avoid, on_wait)
-        line = self._line(info.id)
-        if not self._has_ready(info.id):
-            raise NoReplica(info.id, eta_s=info.eta_s)
-        if not line.tickets and (member := self._choose(info.id, ticket)) is not None:
+        line = self._line(where)
+        if not self._has_ready(where):
+            raise NoReplica(where[0], eta_s=self._eta_of(where))
+        if not line.tickets and (member := self._choose(where, ticket)) is not None:
             member.mine += 1
             return member
-        line.join(ticket, self._slots(info.id))
+        line.join(ticket, self._slots(where))
         try:
             async with asyncio.timeout(self._max_wait_s):
                 return await ticket.granted
         except BaseException as error:
             _take_back(ticket)
             if isinstance(error, TimeoutError):
-                retry_after_s = line.retry_after(self._slots(info.id))
+                retry_after_s = line.retry_after(self._slots(where))
                 raise Overloaded(retry_after_s, "the wait took too long", code="wait_too_long") from None
             raise
         finally:
             line.leave(ticket)
-            line.announce(self._slots(info.id))
+            line.announce(self._slots(where))
 
-    def measure(self, model: str, held_s: float) -> None:
-        """How long a place of this model was held."""
-        self._line(model).measure(held_s)
+    def measure(self, where: Where, held_s: float) -> None:
+        """How long a place of this line was held."""
+        self._line(where).measure(held_s)
 
-    def waiting(self, model: str) -> int:
-        line = self._lines.get(model)
+    def waiting(self, where: Where) -> int:
+        line = self._lines.get(where)
         return len(line.tickets) if line else 0
 
-    def serve(self, model: str) -> None:
-        """Give free slots to those who wait, in order."""
-        line = self._lines.get(model)
-        if line is None or not line.tickets:
-            return
-        if not self._has_ready(model):
+    def serve(self) -> None:
+        """Give free slots to those who wait, in the order of each line."""
+        for where, line in self._lines.items():
+            if line.tickets:
+                self._serve(where, line)
+
+    def _serve(self, where: Where, line: WaitingLine[Member]) -> None:
+        if not self._has_ready(where):
             for ticket in line.tickets:
-                _settle(ticket.granted, NoReplica(model, eta_s=self._eta_of(model)))
+                _settle(ticket.granted, NoReplica(where[0], eta_s=self._eta_of(where)))
             line.tickets.clear()
             return
-        while line.tickets and (member := self._choose(model, line.tickets[0])) is not None:
+        while line.tickets and (member := self._choose(where, line.tickets[0])) is not None:
             ticket = line.tickets.popleft()
             if not ticket.granted.done():
                 member.mine += 1
                 ticket.granted.set_result(member)
-        line.announce(self._slots(model))
-
-    def serve_all(self) -> None:
-        for model in list(self._lines):
-            self.serve(model)
+        line.announce(self._slots(where))
 
     def stop(self) -> None:
         """Whoever waits is cancelled."""
@@ -90,15 +91,15 @@ class LocalLine:
             for ticket in list(line.tickets):
                 ticket.granted.cancel()
 
-    def _line(self, model: str) -> WaitingLine[Member]:
-        if model not in self._lines:
-            self._lines[model] = WaitingLine(self._max_waiting, self._max_wait_s)
-        return self._lines[model]
+    def _line(self, where: Where) -> WaitingLine[Member]:
+        if where not in self._lines:
+            self._lines[where] = WaitingLine(self._max_waiting, self._max_wait_s)
+        return self._lines[where]
 
-    def _choose(self, model: str, ticket: Ticket[Member]) -> Member | None:
+    def _choose(self, where: Where, ticket: Ticket[Member]) -> Member | None:
         """The least loaded free replica; a preferred one may be up to half its slots busier than that."""
         now = time.monotonic()
-        usable = [m for m in self._members_of(model) if m.is_usable(now)]
+        usable = [m for m in self._members_of(where) if m.is_usable(now)]
         usable = [m for m in usable if m.info.id not in ticket.avoid] or usable
         free = [m for m in usable if m.is_free]
         if not free:
@@ -107,11 +108,11 @@ class LocalLine:
         preferred = next((m for m in free if m.info.id == ticket.prefer), None)
         return preferred if preferred and preferred.pressure <= best.pressure + _AFFINITY_SLACK else best
 
-    def _has_ready(self, model: str) -> bool:
-        return any(m.is_ready for m in self._members_of(model))
+    def _has_ready(self, where: Where) -> bool:
+        return any(m.is_ready for m in self._members_of(where))
 
-    def _slots(self, model: str) -> int:
-        return sum(m.info.slots for m in self._members_of(model) if m.is_ready)
+    def _slots(self, where: Where) -> int:
+        return sum(m.info.slots for m in self._members_of(where) if m.is_ready)
 
 
 def _take_back(ticket: Ticket[Member]) -> None:

@@ -47,6 +47,8 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
         model, found, url = entry.partition("=")
         if not found or urlsplit(url).scheme not in ("http", "https", "fake") or not urlsplit(url).netloc:
             raise ValueError(f"replica {entry!r} is not of the form model=http://host:port")
+        if "@" in model:
+            raise ValueError(f"replica {entry!r}: a model's name has no @, which stands before a region")
         said = dict(parse_qsl(urlsplit(url).query))
         for name, known in (("kind", KINDS), ("purpose", tuple(Purpose))):
             if name in said and said[name] not in known:
@@ -59,13 +61,15 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
 
 def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Record:
     """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes,
-    `?level=N` how strong its model is, `?kind=vllm-router` (or llm-d, dynamo, ray) that it is a router,
-    `?purpose=embeddings` (or rerank) what its model is for."""
+    `?level=N` how strong its model is, `?region=eu` where it stands, `?kind=vllm-router` (or llm-d, dynamo, ray) that it
+    is a router, `?purpose=embeddings` (or rerank) what its model is for."""
     parts = urlsplit(url)
     said = dict(parse_qsl(parts.query))
     slots = int(said.get("slots", _DEFAULT_SLOTS))
     kind = "fake" if parts.scheme == "fake" else said.get("kind", "openai")
-    info = ReplicaInfo(f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots)
+    info = ReplicaInfo(
+        f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots, region=said.get("region", "")
+    )
     purpose, level = Purpose(said.get("purpose", Purpose.CHAT)), int(said.get("level", 1))
     return Record(info, card or ModelCard(model, model, level=level, purpose=purpose))
 

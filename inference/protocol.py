@@ -295,6 +295,12 @@ class Purpose(StrEnum):
     RERANK = "rerank"
 
 
+def line_name(model: str, region: str) -> str:
+    """The line of all who may go to the same replicas. Where these have regions each region has its own, so that what
+    is bound to one cannot be placed elsewhere."""
+    return f"{model}@{region}" if region else model
+
+
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
     """What the registry knows of one replica. Times are Unix seconds.
@@ -330,6 +336,10 @@ class ReplicaInfo:
     breaker: str = "closed"
     updated_at: float = 0.0
     expires_at: float = 0.0
+
+    @property
+    def line(self) -> str:
+        return line_name(self.model, self.region)
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class LocalReplica:
             ReplicaState.STARTING,
             slots=spec.slots,
             context_length=spec.context_length or 0,
+            region=settings.region,
             phase="waiting",
         )
         self._log_file = settings.logs_dir / f"vllm-{spec.id.replace(':', '_')}-{number}.log"

@@ -1,7 +1,8 @@
 """What the inference processes read from their environment, in one place.
 
 REDIS_URL, PARLEY_STATE_DIR, PARLEY_MANIFEST, PARLEY_REPLICA_URLS, PARLEY_VLLM_PYTHON, PARLEY_VLLM (cpu, gpu, none),
-PARLEY_REPLICA_HOST (the name under which runners on a private network reach our replicas; loopback otherwise).
+PARLEY_REPLICA_HOST (the name under which runners on a private network reach our replicas; loopback otherwise),
+PARLEY_REGION (where this machine stands, for data that must stay in a region).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Settings:
     device: str
     # Replicas have no authentication on most of their routes: never a public address.
     replica_host: str = "127.0.0.1"
+    region: str = ""
 
     @property
     def weights_dir(self) -> Path:
@@ -55,4 +57,5 @@ def read_settings(environment: Mapping[str, str] | None = None, *, manifest: Pat
         engine_python=Path(env.get("PARLEY_VLLM_PYTHON") or state / "vllm" / "bin" / "python"),
         device=env.get("PARLEY_VLLM") or ("gpu" if shutil.which("nvidia-smi") else "cpu"),
         replica_host=env.get("PARLEY_REPLICA_HOST") or "127.0.0.1",
+        region=env.get("PARLEY_REGION", ""),
     )

@@ -1,10 +1,11 @@
-"""Admission under loads that no test machine can make: `python -m inference.simulate`.
+"""Routing and admission under loads that no test machine can make: `python -m inference.simulate`.
 
-A discrete-event simulation in virtual time. Runs arrive, are admitted by the scripts that admit real ones (no copy),
-are "generated" by replicas whose speed is fixed, and end; only the clock and the replicas are not real. Needs a
-Valkey with an empty database, which it empties again.
+A discrete-event simulation in virtual time. Runs arrive with a question, get a model from the router and a place from
+the scripts that decide for real ones (no copies), are "generated" by replicas whose speed is fixed, and end; only the
+clock, the questions and the replicas are not real. Needs a Valkey with an empty database, which it empties again.
 
-Responsible for: loads, events, and what came of them. `tests/bench/inference.py` makes figures with goals of it.
+Responsible for: events, and what came of them. Leaves to `simulated_load` who asks what, and of which replicas.
+`tests/bench/inference.py` makes figures with goals of it.
 """
 
 from __future__ import annotations
@@ -18,64 +19,45 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import NamedTuple
 
 from inference.admission.policy import DEFAULT, Policy
 from inference.admission.stats import estimate_error
-from inference.admission.types import Ask, Lane, Tier
+from inference.admission.types import Ask, Tier
 from inference.admission.verbs import Granted, Refused, Verbs
 from inference.pipe import Pipe
-from inference.protocol import ReplicaInfo, ReplicaState
 from inference.queueing import WaitState
+from inference.registry import Record
+from inference.routing.candidates import candidates_of
+from inference.routing.router import AUTO, route
+from inference.routing.scorer import load_scorer
+from inference.routing.types import Candidate, Question, RoutingPolicy
 from inference.settings import read_settings
+from inference.simulated_load import Source, Speed, people, questions, replicas
 
-MODEL = "simulated"
-
-
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """How fast a replica is, in seconds a token of the prompt and of the answer, and how long both are: drawn evenly
-    from a range. `reserved`: the most that an answer may have, for which room is kept."""
-
-    prompt_token_s: float = 0.0005
-    token_s: float = 0.02
-    prompt: tuple[int, int] = (100, 600)
-    answer: tuple[int, int] = (50, 400)
-    reserved: int = 400
-
-    @property
-    def mean_s(self) -> float:
-        return sum(self.prompt) / 2 * self.prompt_token_s + sum(self.answer) / 2 * self.token_s
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A user that starts `per_s` runs a second, at random (a Poisson process), from `begin_s` to `end_s`."""
-
-    user: str
-    tier: Tier
-    per_s: float
-    begin_s: float
-    end_s: float
-    lane: Lane = Lane.INTERACTIVE
+_EVERYTHING = RoutingPolicy()
 
 
 @dataclass(eq=False, slots=True)
 class Run:
-    """Times are virtual seconds. `estimate_s`: what was said when the wait began. `refused`: the code. `decided_in_s`:
-    real seconds until the first reply."""
+    """Times are virtual seconds. `level`: of the model that routing chose. `estimate_s`: what was said when the wait
+    began. `refused`: the code. `routed_in_s` and `decided_in_s`: real seconds, for the model and until the first
+    reply."""
 
     source: Source
     ask: Ask
     used: int
     lasts_s: float
     asked: float
+    text: str = ""
+    level: int = 0
     estimate_s: float | None = None
     granted: float | None = None
     ended: float | None = None
     refused: str = ""
+    routed_in_s: float = 0.0
     decided_in_s: float = 0.0
 
     @property
@@ -94,11 +76,11 @@ class Event(NamedTuple):
 
 @dataclass
 class Simulation:
-    """One load on one set of replicas. `runs` has every run that arrived, in order."""
+    """One load on one set of replicas, of one model or several. `runs` has every run that arrived, in order."""
 
     verbs: Verbs
     policy: Policy
-    replicas: Sequence[ReplicaInfo]
+    replicas: Sequence[Record]
     speed: Speed
     sources: Sequence[Source]
     seed: int = 1
@@ -106,6 +88,8 @@ class Simulation:
     _events: list[Event] = field(default_factory=list)
     _order: Iterator[int] = field(default_factory=itertools.count)
     _waiting: dict[str, Run] = field(default_factory=dict)
+    _running: Counter[str] = field(default_factory=Counter)
+    _candidates: tuple[Candidate, ...] = ()
     _unfinished: int = 0
 
     async def play(self) -> list[Run]:
@@ -113,7 +97,10 @@ class Simulation:
         await self.verbs.pipe.call("FLUSHDB")
         self.verbs.epoch = ""
         await self.verbs.beat(0.0, [])
-        await self.verbs.set_replicas(0.0, MODEL, self.replicas)
+        self._candidates = candidates_of(self.replicas)
+        for candidate in self._candidates:
+            of_model = [record.replica for record in self.replicas if record.card.id == candidate.id]
+            await self.verbs.set_replicas(0.0, candidate.id, of_model)
         self._plan_arrivals()
         self._unfinished = len(self.runs)
         self._plan(self.policy.heartbeat_s, "beat")
@@ -127,6 +114,7 @@ class Simulation:
                 case Event(at, _, "give_up", Run() as run) if run.ask.ticket in self._waiting:
                     await self._give_up(at, run)
                 case Event(at, _, "beat", _):
+                    self._look()
                     await self.verbs.beat(at * 1000, [])
                     self._plan(at + self.policy.heartbeat_s, "beat")
                     await self._news(at)
@@ -135,8 +123,16 @@ class Simulation:
     def _plan(self, at: float, kind: str, run: Run | None = None) -> None:
         heapq.heappush(self._events, Event(at, next(self._order), kind, run))
 
+    def _look(self) -> None:
+        """What routing knows of load is as old as the registry: it changes with each beat."""
+        slots: Counter[str] = Counter()
+        for record in self.replicas:
+            slots[record.card.id] += record.replica.slots
+        self._candidates = tuple(replace(c, pressure=self._running[c.id] / slots[c.id]) for c in self._candidates)
+
     def _plan_arrivals(self) -> None:
         dice = random.Random(self.seed)  # noqa: S311 - a load, not a secret
+        texts = questions(self.seed)
         for source in self.sources:
             at = source.begin_s + dice.expovariate(source.per_s)
             while at < source.end_s:
@@ -144,6 +140,7 @@ class Simulation:
                 at += dice.expovariate(source.per_s)
         self.runs.sort(key=lambda run: run.asked)
         for run in self.runs:
+            run.text = next(texts)
             self._plan(run.asked, "arrive", run)
 
     def _draw(self, source: Source, at: float, dice: random.Random) -> Run:
@@ -151,7 +148,7 @@ class Simulation:
         prompt, answer = dice.randint(*speed.prompt), dice.randint(*speed.answer)
         ask = Ask(
             ticket=f"{len(self.runs)}",
-            model=MODEL,
+            model=AUTO,
             lane=source.lane,
             tier=source.tier,
             user=source.user,
@@ -162,7 +159,15 @@ class Simulation:
         lasts_s = prompt * speed.prompt_token_s + answer * speed.token_s
         return Run(source, ask, prompt + answer, lasts_s, at)
 
+    def _route(self, run: Run) -> None:
+        began = time.perf_counter()
+        question = Question(run.text, 0, run.ask.prompt_tokens, AUTO, organization=run.ask.organization)
+        decision = route(question, self._candidates, policy=_EVERYTHING, scorer=load_scorer())
+        run.routed_in_s = time.perf_counter() - began
+        run.level, run.ask = decision.level, replace(run.ask, model=decision.model)
+
     async def _arrive(self, at: float, run: Run) -> None:
+        self._route(run)
         began = time.perf_counter()
         reply = await self.verbs.ask(at * 1000, run.ask)
         run.decided_in_s = time.perf_counter() - began
@@ -181,6 +186,7 @@ class Simulation:
 
     def _begin(self, at: float, run: Run) -> None:
         run.granted = at
+        self._running[run.ask.model] += 1
         self._plan(at + run.lasts_s, "end", run)
 
     def _refuse(self, run: Run, code: str) -> None:
@@ -189,6 +195,7 @@ class Simulation:
 
     async def _end(self, at: float, run: Run) -> None:
         run.ended = at
+        self._running[run.ask.model] -= 1
         self._unfinished -= 1
         await self.verbs.release(at * 1000, run.ask.ticket, run.used)
         await self._news(at)
@@ -205,32 +212,6 @@ class Simulation:
             return
         for item in await self.verbs.pipe.call("LPOP", f"adm:feed:{self.verbs.owner}", 1_000) or ():
             self._begin(at, self._waiting.pop(item.decode().partition("\n")[0]))
-
-
-# ---------------------------------------------------------------- loads
-
-
-def replicas(count: int, slots: int) -> list[ReplicaInfo]:
-    """Alike, with room for a thousand tokens a slot."""
-    return [
-        ReplicaInfo(
-            f"r{n:05}",
-            MODEL,
-            "http://simulated",
-            "fake",
-            ReplicaState.READY,
-            slots=slots,
-            kv_tokens=slots * 1_000,
-            context_length=8_000,
-        )
-        for n in range(count)
-    ]
-
-
-def people(per_s: float, begin_s: float, end_s: float, *, a_tier: int = 20) -> list[Source]:
-    """So many users of each tier, all alike, who together start `per_s` runs a second."""
-    each = per_s / (a_tier * len(Tier))
-    return [Source(f"{tier}-{n}", tier, each, begin_s, end_s) for tier in Tier for n in range(a_tier)]
 
 
 # ---------------------------------------------------------------- what came of it
@@ -280,6 +261,16 @@ def estimate_errors(runs: Iterable[Run]) -> list[float]:
     ]
 
 
+def levels_chosen(runs: Iterable[Run]) -> dict[int, float]:
+    """Of all runs, which share routing gave to each level."""
+    chosen = Counter(run.level for run in runs)
+    return {level: count / chosen.total() for level, count in sorted(chosen.items())}
+
+
+def median_us(seconds: Iterable[float]) -> float:
+    return median(list(seconds) or [0.0]) * 1e6
+
+
 def percentile(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
@@ -288,7 +279,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 # ---------------------------------------------------------------- the command
 
 
-async def report(url: str, count: int, slots: int, load: float, seconds: float) -> str:
+async def report(url: str, count: int, slots: int, levels: int, load: float, seconds: float) -> str:
     """One load, in words."""
     pipe = Pipe(url)
     try:
@@ -296,7 +287,8 @@ async def report(url: str, count: int, slots: int, load: float, seconds: float) 
             raise SystemExit("The database is not empty: name another one.")
         speed = Speed()
         sources = people(load * count * slots / speed.mean_s, 0.0, seconds)
-        simulation = Simulation(Verbs(pipe, "simulation", DEFAULT), DEFAULT, replicas(count, slots), speed, sources)
+        served_by = replicas(count, slots, levels)
+        simulation = Simulation(Verbs(pipe, "simulation", DEFAULT), DEFAULT, served_by, speed, sources)
         began = time.perf_counter()
         runs = await simulation.play()
         took = time.perf_counter() - began
@@ -306,9 +298,13 @@ async def report(url: str, count: int, slots: int, load: float, seconds: float) 
     inside = list(served(runs, seconds / 3, seconds))
     errors = estimate_errors(inside)
     shares = ", ".join(f"{tier} {share:.3f}" for tier, share in tier_shares(inside).items())
+    chosen = ", ".join(f"{level}: {share:.3f}" for level, share in levels_chosen(runs).items())
+    routing, admission = median_us(r.routed_in_s for r in runs), median_us(r.decided_in_s for r in runs)
     lines = (
         f"{len(runs)} runs in {seconds:g} s, {load:g} times what {count} replicas with {slots} slots can do",
         f"simulated in    {took:.1f} s, {took / max(1, len(runs)) * 1e6:.0f} us a run",
+        f"decisions       routing {routing:.0f} us, admission {admission:.0f} us (median)",
+        f"levels chosen   {chosen or 'none'}",
         f"goodput         {goodput(runs, seconds / 3, seconds):.0f} tokens/s",
         f"shares          {shares}",
         f"Jain's index    {least_jain(runs, inside):.3f} (the least of the tiers)",
@@ -324,12 +320,15 @@ def main() -> int:
     parser.add_argument("--redis-url", default=read_settings().redis_url, help="a Valkey whose database is empty")
     parser.add_argument("--replicas", type=int, default=2)
     parser.add_argument("--slots", type=int, default=8)
+    parser.add_argument("--levels", type=int, default=1, help="models of different strength among the replicas")
     parser.add_argument("--load", type=float, default=10.0, help="times what the replicas can do")
     parser.add_argument("--seconds", type=float, default=300.0, help="virtual time in which runs arrive")
     args = parser.parse_args()
     if not args.redis_url:
         parser.error("--redis-url or REDIS_URL is needed")
-    text = asyncio.run(report(args.redis_url, args.replicas, args.slots, args.load, args.seconds))
+    if not 1 <= args.levels <= args.replicas:
+        parser.error("--levels is at least 1, and each level needs a replica")
+    text = asyncio.run(report(args.redis_url, args.replicas, args.slots, args.levels, args.load, args.seconds))
     sys.stdout.write(f"{text}\n")
     return 0
 

@@ -151,7 +151,7 @@ def _remote_record(spec: ModelSpec, remote: RemoteReplica) -> Record:
         kind=remote.kind or record.replica.kind,
         slots=remote.slots,
         served_model=remote.served_model,
-        region=remote.region,
+        region=remote.region or record.replica.region,
         api_key_env=remote.api_key_env,
         capabilities=frozenset(remote.capabilities),
         context_length=spec.context_length or 0,

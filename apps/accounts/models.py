@@ -13,11 +13,12 @@ from django.contrib.auth.models import (
     PermissionsMixin,
 )
 from django.contrib.postgres.fields import ArrayField
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from apps.accounts.types import Role, Scope, Tier
+from apps.accounts.types import ModelPolicy, Role, Scope, Tier
 from apps.core.ids import new_id
 
 
@@ -32,6 +33,24 @@ class Organization(models.Model):
     name = models.CharField(max_length=120)
     tier = models.CharField(max_length=16, choices=_choices(Tier), default=Tier.FREE.value)
     personal = models.BooleanField(default=False)
+    allowed_models = ArrayField(
+        models.CharField(max_length=120),
+        default=list,
+        blank=True,
+        help_text="Ids of the models that it may use, separated by commas. Empty allows all.",
+    )
+    level_at_most = models.PositiveSmallIntegerField(
+        "highest level",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(9)],
+        help_text="Of the models that it may use, 1 to 9. Empty allows any.",
+    )
+    region = models.CharField(
+        max_length=64,
+        blank=True,
+        help_text="Where its questions must be answered: the region of replicas. Empty allows any place.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
@@ -39,6 +58,10 @@ class Organization(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def policy(self) -> ModelPolicy:
+        return ModelPolicy(frozenset(self.allowed_models) or None, self.level_at_most, self.region)
 
 
 class UserManager(BaseUserManager["User"]):

@@ -29,6 +29,16 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class ModelPolicy:
+    """Which models an organization may use, as its operator set it. `models` None allows all, `level_at_most` None any
+    level. `region`: where its questions must be answered, empty when that may be anywhere."""
+
+    models: frozenset[str] | None = None
+    level_at_most: int | None = None
+    region: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Actor:
     """A person or key acting inside one organization. Every access check takes one."""
 
@@ -40,6 +50,7 @@ class Actor:
     via: Literal["session", "api_key"] = "session"
     key_id: UUID | None = None
     scopes: frozenset[str] = field(default_factory=frozenset)
+    policy: ModelPolicy = ModelPolicy()
 
     @property
     def may_use_native_api(self) -> bool:

@@ -8,8 +8,9 @@ from typing import Any
 import orjson
 from pydantic import ValidationError
 
+from apps.accounts.types import ModelPolicy
 from apps.api.types import ChatRequest, InputMessage
-from apps.conversations.public import ChatMessage, RunParams, WrittenCall, known_models
+from apps.conversations.public import ChatMessage, RunParams, WrittenCall, usable_models
 from apps.core.errors import Invalid, ModelNotFound
 from inference.client import AUTO
 from inference.limits import BeyondLimits, Limits, check_request
@@ -75,14 +76,14 @@ def run_params(request: ChatRequest) -> RunParams:
     )
 
 
-def list_models() -> dict[str, Any]:
-    """`auto` first, then every model that a replica serves or is loading."""
-    names = [AUTO, *(model.id for model in known_models())]
+def list_models(policy: ModelPolicy) -> dict[str, Any]:
+    """`auto` first, then every model that the organization may use and that a replica serves or is loading."""
+    names = [AUTO, *(model.id for model in usable_models(policy))]
     return {"object": "list", "data": [_model(name) for name in names]}
 
 
-def get_model(name: str) -> dict[str, Any]:
-    if name != AUTO and name not in {model.id for model in known_models()}:
+def get_model(policy: ModelPolicy, name: str) -> dict[str, Any]:
+    if name != AUTO and name not in {model.id for model in usable_models(policy)}:
         raise ModelNotFound(f"The model {name[:80]!r} does not exist. GET /v1/models lists those that do.")
     return _model(name)
 

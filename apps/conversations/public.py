@@ -3,7 +3,7 @@
 from apps.conversations.selectors import run_view
 from apps.conversations.services.api_runs import ApiCall, find_api_run, start_api_run
 from apps.conversations.services.line import admission_policy
-from apps.conversations.services.registry import known_models
+from apps.conversations.services.routing import usable_models
 from apps.conversations.services.runs import cancel_run
 from apps.conversations.types import Lane, RunFrame, RunParams, RunState, StartedRun
 from inference.protocol import ChatMessage, WrittenCall
@@ -20,7 +20,7 @@ __all__ = [
     "admission_policy",
     "cancel_run",
     "find_api_run",
-    "known_models",
     "run_view",
     "start_api_run",
+    "usable_models",
 ]

@@ -120,6 +120,11 @@ class ClaimedRun:
     cancel_requested: bool
     decision: Mapping[str, Any] | None = None
 
+    @property
+    def region(self) -> str:
+        """Where it must be answered, by the policy that held when it was accepted; empty for anywhere."""
+        return str((self.decision or {}).get("region", ""))
+
 
 @dataclass(frozen=True, slots=True)
 class RunResult:

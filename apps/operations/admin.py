@@ -12,6 +12,7 @@ from allauth.account.models import EmailAddress
 from django.contrib import admin, messages
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group
+from django.contrib.postgres.fields import ArrayField
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
@@ -19,10 +20,12 @@ from django.utils import timezone
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action, display
 from unfold.forms import AdminPasswordChangeForm
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from apps.accounts.models import ApiKey, Membership, Organization, UsageEntry, User
 from apps.accounts.public import create_account
 from apps.conversations.models import Run
+from apps.conversations.public import usable_models
 from apps.files.models import File, FileStage
 from apps.operations.forms import NewUserForm, UserForm
 
@@ -97,13 +100,25 @@ class UserAdmin(Bounded, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type
 
 @admin.register(Organization)
 class OrganizationAdmin(Bounded, ModelAdmin):  # type: ignore[misc]
-    list_display = ("name", "tier", "personal", "created_at")
-    list_filter = ("tier", "personal")
+    """Its policy counts for what is asked from then on; what was accepted before is answered as it was accepted."""
+
+    list_display = ("name", "tier", "region", "personal", "created_at")
+    list_filter = ("tier", "region", "personal")
     search_fields = ("name",)
     ordering = ("-id",)
-    fields = ("id", "name", "tier", "personal", "created_at")
     readonly_fields = ("id", "personal", "created_at")
+    fieldsets: ClassVar[Any] = (
+        (None, {"fields": ("id", "name", "tier", "personal", "created_at")}),
+        ("Models", {"fields": ("allowed_models", "level_at_most", "region")}),
+    )
+    formfield_overrides: ClassVar[Any] = {ArrayField: {"widget": UnfoldAdminTextInputWidget}}
     inlines = (MembershipInline,)
+
+    def save_model(self, request: HttpRequest, obj: Organization, form: ModelForm[Organization], change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if not usable_models(obj.policy):
+            told = "By this policy none of the models that are known now can answer. Look at Replicas for their names."
+            self.message_user(request, told, messages.WARNING)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

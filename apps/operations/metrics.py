@@ -39,7 +39,7 @@ class SharedCollector(Collector):
         try:
             records = read_records(valkey())
             yield from _replicas(records)
-            yield from _standings({record.card.id for record in records})
+            yield from _standings({record.replica.line for record in records})
         except redis.RedisError:
             yield _up("valkey", False)
         else:

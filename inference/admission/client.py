@@ -128,10 +128,11 @@ class Admission:
         await self._pipe.close()
 
     def set_replicas(self, replicas: Sequence[ReplicaInfo]) -> None:
-        """The ready ones, of all models. Who waits for a model without any is told so."""
+        """The ready ones, of all models; each region of a model counts as a model of its own (`ReplicaInfo.line`). Who
+        waits for a model without any is told so."""
         by_model: dict[str, list[ReplicaInfo]] = {}
         for replica in replicas:
-            by_model.setdefault(replica.model, []).append(replica)
+            by_model.setdefault(replica.line, []).append(replica)
         for model in self._replicas.keys() - by_model.keys():
             by_model[model] = []
             for ticket in self._tickets.values():
@@ -274,12 +275,14 @@ class Admission:
         async with self._meeting:
             seconds, micros = await self._pipe.call("TIME")
             self._offset_ms = int(seconds) * 1000 + int(micros) / 1000 - time.monotonic() * 1000
-            self._replicas_changed.clear()
-            first = not self._verbs.epoch
-            beat = await self._verbs.beat(self._now(), tuple(self._digests.items()))
+            first, told = not self._verbs.epoch, self._digests
+            beat = await self._verbs.beat(self._now(), tuple(told.items()))
             self.stats.reaped += beat.reaped
             for model in beat.stale:
                 await self._verbs.set_replicas(self._now(), model, self._replicas.get(model, ()))
+            # Only now: who asks meanwhile must not find the replicas of before.
+            if self._digests == told:
+                self._replicas_changed.clear()
             self._must_remind |= not beat.known and not first
             if self._must_remind:
                 await self._remind()

@@ -21,13 +21,13 @@ def make_engine(info: ReplicaInfo, *, merge_s: float = 0.02) -> Engine:
     """`fake://...` is scripted and in this process; everything else speaks OpenAI's HTTP, as `info.kind` does it."""
     url = urlsplit(info.url)
     if url.scheme == "fake":
-        knobs = {k: int(v) for k, v in parse_qsl(url.query)}
+        knobs = dict(parse_qsl(url.query))
         script = Script(
-            n=knobs.get("n", 40),
-            ttft_ms=knobs.get("ttft", 0),
-            itl_ms=knobs.get("itl", 0),
+            n=int(knobs.get("n", 40)),
+            ttft_ms=int(knobs.get("ttft", 0)),
+            itl_ms=int(knobs.get("itl", 0)),
         )
-        return FakeEngine(slots=knobs.get("slots", 64), default=script, merge_s=merge_s)
+        return FakeEngine(slots=int(knobs.get("slots", 64)), default=script, merge_s=merge_s)
     from inference.engines.openai_http import OpenAIEngine
     from inference.engines.routers import ROUTERS
 

@@ -9,26 +9,26 @@ from inference.registry import Record
 from inference.routing.types import Candidate
 
 
-def candidates_of(records: Iterable[Record]) -> tuple[Candidate, ...]:
+def candidates_of(records: Iterable[Record], region: str = "") -> tuple[Candidate, ...]:
     """One a model. What its ready replicas have in common is what it can do; their work over their slots is its
-    pressure."""
+    pressure. With a `region` only the replicas there can make it ready, and count."""
     by_model: dict[str, list[Record]] = {}
     for record in records:
         if record.card.purpose is Purpose.CHAT:
             by_model.setdefault(record.card.id, []).append(record)
-    return tuple(_candidate(group) for group in by_model.values())
+    return tuple(_candidate(group, region) for group in by_model.values())
 
 
-def _candidate(group: list[Record]) -> Candidate:
+def _candidate(group: list[Record], region: str) -> Candidate:
     card = max(group, key=lambda record: record.replica.updated_at).card
-    ready = [record.replica for record in group if record.replica.state is ReplicaState.READY]
+    ready = [r.replica for r in group if r.replica.state is ReplicaState.READY and region in ("", r.replica.region)]
     lengths = [replica.context_length for replica in ready if replica.context_length]
     return Candidate(
         id=card.id,
         level=card.level,
         context_length=min(lengths, default=card.context_length),
         capabilities=frozenset.intersection(*(replica.capabilities for replica in ready)) if ready else frozenset(),
-        regions=frozenset(replica.region for replica in ready if replica.region),
+        regions=frozenset(record.replica.region for record in group if record.replica.region),
         ready=bool(ready),
         pressure=sum(r.running + r.waiting for r in ready) / max(1, sum(r.slots for r in ready)),
         cost_per_mtok=card.cost_per_mtok,

@@ -67,14 +67,21 @@ def _chosen_by_user(question: Question, candidates: Sequence[Candidate], policy:
     return Decision(chosen.id, chosen.level, (reason,))
 
 
-def _excluded(candidate: Candidate, question: Question, policy: RoutingPolicy) -> str:
-    """Why policy keeps a model from answering; empty when it does not."""
+def forbidden(candidate: Candidate, policy: RoutingPolicy, region: str = "") -> str:
+    """Why the organization may not use a model, whatever is asked; empty when it may."""
     if policy.models is not None and candidate.id not in policy.models:
         return "the organization does not allow it"
     if policy.level_at_most is not None and candidate.level > policy.level_at_most:
         return f"the organization allows models up to level {policy.level_at_most}"
-    if question.region and question.region not in candidate.regions:
-        return f"the data must stay in {question.region}"
+    if region and region not in candidate.regions:
+        return f"the data must stay in {region}"
+    return ""
+
+
+def _excluded(candidate: Candidate, question: Question, policy: RoutingPolicy) -> str:
+    """Why policy keeps a model from answering; empty when it does not."""
+    if why := forbidden(candidate, policy, question.region):
+        return why
     if missing := question.needs - candidate.capabilities:
         return f"it lacks {', '.join(sorted(missing))}"
     wanted = question.prompt_tokens + policy.output_tokens

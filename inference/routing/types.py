@@ -45,7 +45,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One model. `level` 1 is the smallest. `context_length` 0 is unknown. `regions`: where its replicas stand.
+    """One model. `level` 1 is the smallest. `context_length` 0 is unknown. `regions`: where its replicas stand,
+    whether they are ready or not.
     `pressure`: work over slots, above 1 when some waits. `cost_per_mtok`: of a million tokens, in any one currency.
     `quality`: measured share of answers that were good (0..1), None until measured."""
 

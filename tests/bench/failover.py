@@ -2,7 +2,7 @@
 
     python -m tests.bench.failover [--rounds 100] [--streams 50] [--hangs 2] [--cancels 20]
 
-Real processes: one web, two runners, two scripted replicas. In the rounds a replica counts as hung after 3 s instead
+Real processes: one web, two runners, two scripted replicas. In the rounds a replica counts as hung after 2 s instead
 of the default, which makes them shorter and nothing else; `hang_detect_s` is measured with the default. Prints a
 report, writes build/bench/failover.json.
 """
@@ -22,7 +22,7 @@ from tests.services import Services, session
 from tests.stack import Stack
 
 OUTPUT = REPOSITORY / "build" / "bench" / "failover.json"
-QUICK = {"PARLEY_HANG_S": "3"}
+QUICK = {"PARLEY_HANG_S": "2"}
 
 
 def stack_of(services: Services, environment: Mapping[str, str], *, replicas: int = 2) -> Stack:

@@ -5,7 +5,8 @@
 Two replicas of fixed speed get ten times what they can do, open loop, for ten minutes; then half of it: the worst of
 three seeds is told. The greedy neighbour asks for a hundred times what others do while they ask for 80 % of what there
 is. The scale run is 4,000 replicas and 139,000 runs a second, with answers a few tenths of a second long so that it
-fits into this machine; its CPU includes the simulator's own.
+fits into this machine; its CPU includes the simulator's own. What routing to one of several models costs is told beside
+what admission costs, as replicas and as models are added.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,17 +32,16 @@ from inference.pipe import Pipe
 from inference.simulate import (
     Run,
     Simulation,
-    Source,
-    Speed,
     estimate_errors,
     goodput,
     least_jain,
-    people,
+    levels_chosen,
+    median_us,
     percentile,
-    replicas,
     served,
     tier_shares,
 )
+from inference.simulated_load import Source, Speed, people, replicas
 from infra.local.layout import REPOSITORY
 from tests.factories.admission import leaks
 from tests.services import session
@@ -84,11 +85,12 @@ class Stage:
         count: int = 2,
         slots: int = SLOTS,
         speed: Speed = SPEED,
+        levels: int = 1,
         seed: int = 1,
     ) -> list[Run]:
         pipe = Pipe(self.url, patience_s=30)
         verbs = Verbs(pipe, "simulation", policy)
-        simulation = Simulation(verbs, policy, replicas(count, slots), speed, sources, seed=seed)
+        simulation = Simulation(verbs, policy, replicas(count, slots, levels), speed, sources, seed=seed)
         began = self._cpu_s()
         runs = await simulation.play()
         self.cpu_us_a_run = (self._cpu_s() - began) * 1e6 / len(runs)
@@ -163,15 +165,19 @@ async def neighbour(stage: Stage) -> dict[str, Figure]:
 async def scale(stage: Stage, seconds: float) -> dict[str, Figure]:
     """The cost of a decision as replicas are added, at the same number of runs; then all of them at the full rate."""
     policy = replace(DEFAULT, users=dict.fromkeys(Tier, Budget()), max_waiting=20_000, ladder=(999.0,) * 4)
+    play = partial(stage.play, policy=policy, slots=SCALE_SLOTS, speed=SCALE_SPEED)
+    runs: list[Run] = []
     found: dict[str, Figure] = {}
-    for count in (10, 100, 1_000, SCALE_REPLICAS):
+    for count, levels in ((10, 3), (100, 1), (100, 3), (100, 9), (1_000, 3), (SCALE_REPLICAS, 3)):
         per_s = count * SCALE_SLOTS / SCALE_SPEED.mean_s
-        await stage.play(
-            people(0.9 * per_s, 0.0, 5_000 / per_s), policy=policy, count=count, slots=SCALE_SLOTS, speed=SCALE_SPEED
-        )
-        found[f"simulated_cpu_us_per_run_{count}_replicas"] = Figure(stage.cpu_us_a_run, "us")
+        runs = await play(people(0.9 * per_s, 0.0, 5_000 / per_s), count=count, levels=levels)
+        of = f"{count}_replicas_{levels}_models"
+        found[f"simulated_cpu_us_per_run_{of}"] = Figure(stage.cpu_us_a_run, "us")
+        found[f"simulated_routing_us_{of}"] = Figure(median_us(run.routed_in_s for run in runs), "us")
+        found[f"simulated_admission_us_{of}"] = Figure(median_us(run.decided_in_s for run in runs), "us")
+    found |= {f"simulated_share_of_level_{n}": Figure(share, "ratio") for n, share in levels_chosen(runs).items()}
     load = people(1.1 * SCALE_PER_S, 0.0, seconds, a_tier=200)
-    runs = await stage.play(load, policy=policy, count=SCALE_REPLICAS, slots=SCALE_SLOTS, speed=SCALE_SPEED)
+    runs = await play(load, count=SCALE_REPLICAS)
     inside = list(served(runs, seconds / 2, seconds))
     busy = sum(r.granted is not None and r.ended is not None and r.granted <= seconds < r.ended for r in runs)
     return found | {

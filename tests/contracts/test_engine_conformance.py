@@ -295,3 +295,5 @@ async def test_prefixes_are_cached_within_a_salt_and_never_across(subject: Subje
     assert await cached("a" * 64) == 0
     assert await cached("a" * 64) >= 96
     assert await cached("b" * 64) == 0
+    assert await cached("b" * 64) >= 96
+    assert await cached("a" * 64) >= 96

@@ -12,22 +12,36 @@ from inference.registry import REPLICAS_KEY, ModelCard, Record, encode_record, s
 
 
 def publish_replica(
-    model: str = "fake", *, slots: int = 100, state: ReplicaState = ReplicaState.READY, level: int = 1
+    model: str = "fake",
+    *,
+    slots: int = 100,
+    state: ReplicaState = ReplicaState.READY,
+    level: int = 1,
+    region: str = "",
 ) -> None:
-    """A replica that is known but that nobody can reach."""
-    info = replica(model, slots=slots, state=state)
+    """A replica that is known but that nobody can reach, one a model and region."""
+    info = replica(model, slots=slots, state=state, region=region)
     record = Record(stamp(info, lasting_s=120), ModelCard(model, model.title(), context_length=4096, level=level))
     valkey().hset(REPLICAS_KEY, info.id, encode_record(record))
 
 
-def replica(model: str = "m", *, slots: int = 100, state: ReplicaState = ReplicaState.READY) -> ReplicaInfo:
-    return ReplicaInfo(f"{model}-1", model, "http://127.0.0.1:9", "fake", state, slots=slots)
+def replica(
+    model: str = "m", *, slots: int = 100, state: ReplicaState = ReplicaState.READY, region: str = ""
+) -> ReplicaInfo:
+    return ReplicaInfo(f"{model}-1{region}", model, "http://127.0.0.1:9", "fake", state, slots=slots, region=region)
 
 
 _tickets = count(1)
 
 
-def ask(model: str = "m", *, prefer: str = "", avoid: Collection[str] = (), lane: Lane = Lane.INTERACTIVE) -> Ask:
+def ask(
+    model: str = "m",
+    *,
+    prefer: str = "",
+    avoid: Collection[str] = (),
+    lane: Lane = Lane.INTERACTIVE,
+    region: str = "",
+) -> Ask:
     """A small request of somebody."""
     ticket = f"t-{next(_tickets)}"
-    return Ask(ticket, model, lane, Tier.FREE, "user", "organization", 10, 10, prefer, tuple(avoid))
+    return Ask(ticket, model, lane, Tier.FREE, "user", "organization", 10, 10, prefer, tuple(avoid), region=region)

@@ -1,7 +1,8 @@
 """Replicas that die, freeze, hang and talk garbage under streams, again and again; no reader may lose or see twice.
 
-One round: half of the readers wait for their first token and half are in the middle of their answers when one of the
-replicas fails. `run` does the rounds and reports.
+So many people read all the time and ask again. In each round one of the replicas fails, the busiest, while some of
+its readers wait for their first token and others are in the middle of their answers; it is healed when they have news
+from another, and the next round begins when all replicas are in use again. `run` does the rounds and reports.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle, islice, pairwise
+from typing import TypeVar
 
 from inference.engines.script import expected_text
 from tests.client import Api, eventually
@@ -23,10 +25,11 @@ KINDS = ("kill", "hang", "garbage", "freeze", "ids", "error")
 `error`: an error event in each stream."""
 HANGS = ("hang", "freeze")
 PATIENCE_S = 90.0
-_MIDDLE, _MIDDLE_TOKENS = "itl:100", 70
-_WAITING, _WAITING_TOKENS = "ttft:4500 itl:20", 20
-_HEALED_S = 2.5
+_MIDDLE, _MIDDLE_TOKENS = "itl:60", 60
+_WAITING, _WAITING_TOKENS = "ttft:2000 itl:20", 20
+_FIRST_TOKENS = 60
 _ENDLESS = 5_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,54 +86,138 @@ def kinds_for(rounds: int, kinds: Sequence[str] = KINDS) -> list[str]:
 
 
 def run(stack: Stack, kinds: Iterable[str], *, streams: int) -> Report:
-    key, report = stack.api_key(), Report()
-    webs = [Api(stack.url(), key, timeout=30)]
+    crowd = Crowd(stack, streams)
     for kind in kinds:
-        _round(stack, webs, kind, streams, report)
-        report.rounds += 1
-        if report.rounds % 10 == 0:
-            print(f"-- {report}", flush=True)
-    return report
+        number = crowd.until_in_use()
+        hit = crowd.strike(number, kind)
+        crowd.until(lambda hit=hit: all(map(_has_moved, hit)))  # type: ignore[misc]
+        _heal(stack, number, kind)
+        replica = stack.programs[f"replica-{number}"]
+        crowd.until(lambda replica=replica: replica.ready(replica))  # type: ignore[misc]
+        crowd.report.rounds += 1
+        if crowd.report.rounds % 10 == 0:
+            print(f"-- {crowd.report}", flush=True)
+    return crowd.end()
 
 
-def _round(stack: Stack, webs: list[Api], kind: str, streams: int, report: Report) -> None:
-    middle = _start(webs, streams - streams // 2, _MIDDLE, _MIDDLE_TOKENS)
-    waiting = _start(webs, streams // 2, _WAITING, _WAITING_TOKENS)
-    readers = [*middle, *waiting]
-    eventually(lambda: all(r.text for r in middle) and all(replica_of(r) for r in waiting), within=30)
-    number = _busiest(stack, readers)
-    name = f"@127.0.0.1:{stack.ports[f'replica-{number}']}"
-    hit = {r: bool(r.text) for r in readers if replica_of(r).endswith(name) and not r.audit.reading.ended}
-    struck = time.monotonic()
-    _strike(stack, number, kind)
-    _until_over(readers, struck)
-    _heal(stack, number, kind)
-    for reader in readers:
-        _judge(reader, kind, struck, hit.get(reader), report)
-    time.sleep(_HEALED_S)
+@dataclass(eq=False, slots=True)
+class Seat:
+    """Where one reader after another asks: always after the same answer, so that no conversation grows."""
+
+    under: tuple[str, str]
+    prompt: str
+    tokens: int
+    reader: Background
+    hits: list[Hit] = field(default_factory=list)
 
 
-def _start(webs: list[Api], count: int, prompt: str, tokens: int) -> list[Background]:
-    readers = [Background(webs, tokens, prompt) for _ in range(count)]
-    for reader in readers:
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """`places`: how often the reader had been told of a replica by then."""
+
+    reader: Background
+    kind: str
+    struck: float
+    begun: bool
+    places: int
+
+
+class Crowd:
+    """Keeps so many readers going, every other one with a long wait for its first token; who has read an answer to its
+    end is judged and asks again."""
+
+    def __init__(self, stack: Stack, streams: int) -> None:
+        self.stack, self.report = stack, Report()
+        self.webs = [Api(stack.url(), stack.api_key(), timeout=30)]
+        # All at once, so that they are spread over the replicas: each stays where its beginning is cached.
+        first = [Background(self.webs, _FIRST_TOKENS, _MIDDLE) for _ in range(streams)]
+        for reader in first:
+            reader.start()
+        eventually(lambda: all(reader.audit.reading.ended for reader in first), within=60)
+        self.seats = [self._seat(reader, number) for number, reader in enumerate(first)]
+
+    def _seat(self, first: Background, number: int) -> Seat:
+        answer = first.posted["answer"]
+        # In pairs, since the replicas took turns.
+        prompt, tokens = (_MIDDLE, _MIDDLE_TOKENS) if number // 2 % 2 else (_WAITING, _WAITING_TOKENS)
+        under = answer["conversation_id"], answer["id"]
+        return Seat(under, prompt, tokens, self._ask(under, prompt, tokens))
+
+    def _ask(self, under: tuple[str, str], prompt: str, tokens: int) -> Background:
+        reader = Background(self.webs, tokens, prompt, under)
         reader.start()
-    return readers
+        return reader
+
+    def tend(self, *, again: bool = True) -> None:
+        """Judge those who have ended, or waited for longer than anybody would, and let them ask again."""
+        for seat in list(self.seats):
+            if seat.reader.is_alive() and time.monotonic() - seat.reader.asked_at < PATIENCE_S:
+                continue
+            _judge(seat.reader, seat.hits, self.report)
+            if again:
+                seat.reader, seat.hits = self._ask(seat.under, seat.prompt, seat.tokens), []
+            else:
+                self.seats.remove(seat)
+
+    def until(self, wanted: Callable[[], T | None], within: float = PATIENCE_S) -> T | None:
+        """Tend until something is as wanted; None when it is not in time."""
+        deadline = time.monotonic() + within
+        while not (found := wanted()) and time.monotonic() < deadline:
+            self.tend()
+            time.sleep(0.05)
+        return found
+
+    def until_in_use(self) -> int:
+        """Every replica has readers of both kinds; the number of the one that has most of all."""
+        least = max(1, len(self.seats) // 10)
+        numbers = range(1, self.stack.replicas + 1)
+
+        def busiest() -> int | None:
+            found = {number: self._on(number) for number in numbers}
+            begun = {number: sum(bool(r.text) for r in readers) for number, readers in found.items()}
+            if any(begun[n] < least or len(found[n]) - begun[n] < least for n in numbers):
+                return None
+            return max(numbers, key=lambda number: len(found[number]))
+
+        number = self.until(busiest)
+        assert number, "a replica was not used again"
+        return number
+
+    def strike(self, number: int, kind: str) -> list[Hit]:
+        readers = self._on(number)
+        struck = time.monotonic()
+        hits = [Hit(reader, kind, struck, bool(reader.text), len(_places(reader))) for reader in readers]
+        _strike(self.stack, number, kind)
+        for seat in self.seats:
+            seat.hits += [hit for hit in hits if hit.reader is seat.reader]
+        return hits
+
+    def end(self) -> Report:
+        """The report, once all have read their answers."""
+        while self.seats:
+            self.tend(again=False)
+            time.sleep(0.05)
+        return self.report
+
+    def _on(self, number: int) -> list[Background]:
+        """Who reads an answer that runs on a replica."""
+        name = f"@127.0.0.1:{self.stack.ports[f'replica-{number}']}"
+        readers = [seat.reader for seat in self.seats if not seat.reader.audit.reading.ended]
+        return [reader for reader in readers if replica_of(reader).endswith(name)]
+
+
+def _places(reader: Background) -> list[str]:
+    """The replicas that the answer ran on, as its reader was told."""
+    return [str(event.data["replica"]) for _, event in list(reader.events) if event.data.get("state") == "running"]
 
 
 def replica_of(reader: Background) -> str:
-    """Where the answer runs, as its reader was told; empty while it waits."""
-    told = [event.data["replica"] for _, event in list(reader.events) if event.data.get("state") == "running"]
-    return str(told[-1]) if told else ""
+    """Where the answer runs; empty while it waits."""
+    return next(reversed(_places(reader)), "")
 
 
-def _busiest(stack: Stack, readers: Sequence[Background]) -> int:
-    """The number of the replica that has most of them: the one to strike."""
-    places = [replica_of(reader) for reader in readers]
-
-    def load(number: int) -> int:
-        return sum(place.endswith(f":{stack.ports[f'replica-{number}']}") for place in places)
-
-    return max(range(1, stack.replicas + 1), key=load)
+def _has_moved(hit: Hit) -> bool:
+    return not hit.reader.is_alive() or len(_places(hit.reader)) > hit.places
 
 
 def _strike(stack: Stack, number: int, kind: str) -> None:
@@ -144,42 +231,38 @@ def _strike(stack: Stack, number: int, kind: str) -> None:
 
 def _heal(stack: Stack, number: int, kind: str) -> None:
     if kind == "kill":
-        stack.restart(f"replica-{number}")
+        stack.restart(f"replica-{number}", wait=False)
     elif kind == "freeze":
         stack.resume(f"replica-{number}")
     else:
         stack.control_replica(number, now="")
 
 
-def _until_over(readers: Sequence[Background], since: float) -> None:
-    """All ended, or nobody would wait longer."""
-    for reader in readers:
-        reader.join(max(0.0, since + PATIENCE_S - time.monotonic()))
-
-
-def _judge(reader: Background, kind: str, struck: float, begun: bool | None, report: Report) -> None:
+def _judge(reader: Background, hits: Sequence[Hit], report: Report) -> None:
     audit, expected = reader.audit, expected_text(reader.tokens, reader.seed)
+    kinds = "+".join(hit.kind for hit in hits) or "untouched"
     report.answers += 1
     problem = ""
     if reader.is_alive() or reader.error is not None:
-        problem = f"{reader.run_id}: {kind}: stuck after {len(reader.text)} characters {reader.error or ''}"
+        problem = f"{reader.run_id}: {kinds}: stuck after {len(reader.text)} characters {reader.error or ''}"
         report.stuck.append(problem)
     elif reader.text != expected or audit.reading.state != "completed":
-        problem = f"{reader.run_id}: {kind}: {audit.reading.state}, {len(reader.text)} of {len(expected)} characters"
+        problem = f"{reader.run_id}: {kinds}: {audit.reading.state}, {len(reader.text)} of {len(expected)} characters"
         problem += f" {audit.reading.error or ''}"
-        if begun is not False:
+        if not hits or any(hit.begun for hit in hits):
             report.mismatched.append(problem)
     if audit.repeated or audit.lost:
-        problem = f"{reader.run_id}: {kind}: {[*audit.repeated, *audit.lost][:2]}"
+        problem = f"{reader.run_id}: {kinds}: {[*audit.repeated, *audit.lost][:2]}"
         report.doubled.append(problem)
-    if begun is not None:
-        report.victims.append(Victim(kind, begun, _pause(reader, struck), problem))
+    ends = [*(hit.struck for hit in hits[1:]), float("inf")]
+    for hit, end in zip(hits, ends, strict=False):
+        report.victims.append(Victim(hit.kind, hit.begun, _pause(reader, hit.struck, end), problem))
 
 
-def _pause(reader: Background, since: float) -> float:
-    """The longest time between two events of which the later came after a moment."""
+def _pause(reader: Background, since: float, until: float) -> float:
+    """The longest time between two events of which the later came between two moments."""
     times = [at for at, _ in reader.events]
-    return max((b - a for a, b in pairwise(times) if b > since), default=0.0)
+    return max((b - a for a, b in pairwise(times) if since < b <= until), default=0.0)
 
 
 # ---------------------------------------------------------------- cancelling

@@ -14,12 +14,15 @@ from tests.reader import Audit, Event
 
 
 class Background(threading.Thread):
-    """Asks one question and reads its answer to the end, on whichever web answers. Notes when each event came."""
+    """Asks one question and reads its answer to the end, on whichever web answers. Notes when each event came.
+    `under`: a conversation and the answer there that the question follows; without it a conversation is made."""
 
-    def __init__(self, webs: Sequence[Api], tokens: int, prompt: str) -> None:
+    def __init__(self, webs: Sequence[Api], tokens: int, prompt: str, under: tuple[str, str] | None = None) -> None:
         super().__init__(daemon=True)
         self.webs, self.tokens, self.seed = list(webs), tokens, uuid.uuid4().hex[:10]
-        self.posted: Any = webs[0].ask(webs[0].new_conversation(), f"{prompt} n:{tokens} seed:{self.seed}")
+        conversation, parent = under or (webs[0].new_conversation(), None)
+        self.posted: Any = webs[0].ask(conversation, f"{prompt} n:{tokens} seed:{self.seed}", parent=parent)
+        self.asked_at = time.monotonic()
         self.run_id: str = self.posted["run"]["id"]
         self.audit = Audit()
         self.events: list[tuple[float, Event]] = []

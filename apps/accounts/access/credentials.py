@@ -30,14 +30,22 @@ def access_user_actor(user: User) -> Actor | None:
     """The actor of a signed-in person: their role in the organization they act in, None without one."""
     if not user.is_active:
         return None
-    row = (
-        Membership.objects.filter(user_id=user.pk, organization_id=user.organization_id)
-        .values_list("role", "organization__tier")
+    membership = (
+        Membership.objects.select_related("organization")
+        .filter(user_id=user.pk, organization_id=user.organization_id)
         .first()
     )
-    if row is None:
+    if membership is None:
         return None
-    return Actor(user.pk, user.organization_id, Role(row[0]), Tier(row[1]), user.is_staff)
+    organization = membership.organization
+    return Actor(
+        user_id=user.pk,
+        organization_id=organization.pk,
+        role=Role(membership.role),
+        tier=Tier(organization.tier),
+        is_operator=user.is_staff,
+        policy=organization.policy,
+    )
 
 
 def access_session_actor(session_key: str) -> Actor | None:
@@ -77,5 +85,6 @@ def access_key_actor(secret: str) -> tuple[Actor, ApiKey] | None:
         via="api_key",
         key_id=key.pk,
         scopes=frozenset(Scope(scope) for scope in key.scopes),
+        policy=key.organization.policy,
     )
     return actor, key

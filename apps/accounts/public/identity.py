@@ -2,7 +2,7 @@
 
 The ASGI road is hot, so a resolved credential is remembered in this process for `REMEMBERED_S`. Signing out
 or revoking a key forgets it here at once; other web processes follow within that time, and so does a
-changed role, tier or locked account. REST requests ask the database every time and have no such delay.
+changed role, tier, policy or locked account. REST requests ask the database every time and have no such delay.
 """
 
 from __future__ import annotations

@@ -25,11 +25,12 @@ _BAD_KEY = "This API key is not valid. It may be mistyped, expired or revoked."
 
 
 async def _models(exchange: Exchange, actor: Actor) -> None:
-    await exchange.send_json(200, await in_db(list_models))
+    await exchange.send_json(200, await in_db(list_models, actor.policy))
 
 
 async def _model(exchange: Exchange, actor: Actor) -> None:
-    await exchange.send_json(200, await in_db(get_model, exchange.scope["path"].removeprefix(_MODEL_PREFIX)))
+    name = exchange.scope["path"].removeprefix(_MODEL_PREFIX)
+    await exchange.send_json(200, await in_db(get_model, actor.policy, name))
 
 
 ENDPOINTS: Final[dict[str, dict[str, Endpoint]]] = {

@@ -151,6 +151,9 @@ class ReasonSerializer(serializers.Serializer[Any]):
 class DecisionSerializer(serializers.Serializer[Any]):
     model = serializers.CharField()
     replica = serializers.CharField()
+    region = serializers.CharField(
+        required=False, allow_blank=True, help_text="Where it had to be answered; empty for anywhere."
+    )
     reasons = ReasonSerializer(many=True)
     score = serializers.FloatField(
         allow_null=True, required=False, help_text="How much a stronger model would gain; null where none was asked."

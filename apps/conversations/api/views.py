@@ -17,7 +17,7 @@ from apps.conversations.access import access_run
 from apps.conversations.api import serializers as shapes
 from apps.conversations.services import conversations, posting, runs
 from apps.conversations.services.admission import place_in_line
-from apps.conversations.services.registry import known_models
+from apps.conversations.services.routing import usable_models
 from apps.core.errors import Invalid
 from inference.client import AUTO
 
@@ -201,7 +201,7 @@ class RunContextView(APIView):
 class ModelsView(APIView):
     @extend_schema(summary="List models", responses=shapes.ModelListSerializer)
     def get(self, request: Request) -> Response:
-        results = [selectors.model_view(model) for model in known_models()]
+        results = [selectors.model_view(model) for model in usable_models(actor_of(request).policy)]
         return Response({"results": results, "default": AUTO})
 
 

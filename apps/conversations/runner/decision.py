@@ -28,8 +28,13 @@ def decision_view(
     `made`: the choice of the model, as the run keeps it. `preferred`: the replica that had this answer or its
     conversation before; `failed`: those that broke off in this attempt.
     """
-    ready = [r for r in replicas if r.model == lease.replica.model and r.state is ReplicaState.READY]
     choice = dict(made or {"reasons": []})
+    region = choice.get("region", "")
+    ready = [
+        r
+        for r in replicas
+        if r.model == lease.replica.model and r.state is ReplicaState.READY and region in ("", r.region)
+    ]
     # A run that is taken over has the replica's reasons of the attempt before.
     of_model = [reason for reason in choice["reasons"] if reason["step"] not in _OF_REPLICA]
     return choice | {

@@ -54,4 +54,5 @@ def ask_of(run: ClaimedRun, context: Context, *, output_tokens: int, prefer: str
         prefer=prefer,
         avoid=tuple(failed),
         accepted=True,
+        region=run.region,
     )

@@ -63,6 +63,7 @@ def _place(run: ClaimedRun) -> Ask:
         organization=str(run.organization_id),
         prompt_tokens=MOST_PROMPT_TOKENS,
         output_tokens=MAX_TOKENS,
+        region=run.region,
     )
 
 

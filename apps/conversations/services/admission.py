@@ -86,24 +86,25 @@ class Place:
 def admit(actor: Actor, requested: str, text: str = "") -> Place:
     """Accept a run of `requested` for now, or say why not and how long to wait.
 
-    Raises ModelNotFound, NoReplica, Overloaded, RateLimited or TooLarge. A model that is still loading accepts a short
-    line.
+    Raises ModelNotFound, PermissionDenied, NoReplica, Overloaded, RateLimited or TooLarge. A model that is still loading
+    accepts a short line.
     """
-    choice = choose_model(requested, text)
+    choice = choose_model(requested, text, policy=actor.policy)
     model, run_id = choice.model, new_id()
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE, [model.id, actor.user_id])
         waiting, own = cursor.fetchone()
-    check_room(room_of(model, in_line=True), waiting=waiting, own=own)
+    region = actor.policy.region
+    check_room(room_of(model, region, in_line=True), waiting=waiting, own=own)
     in_line = enter_line(actor, model, run_id, text=text, max_tokens=None)
     if not in_line:
-        check_room(room_of(model, in_line=False), waiting=waiting, own=own)
+        check_room(room_of(model, region, in_line=False), waiting=waiting, own=own)
     return Place(choice, run_id, in_line)
 
 
-def room_of(model: ModelInfo, *, in_line: bool) -> Room:
+def room_of(model: ModelInfo, region: str, *, in_line: bool) -> Room:
     """The shared line has bounds of its own; the count is the last resort there, should places lapse unused."""
-    slots = max(1, known_capacity(model.id).slots)
+    slots = max(1, known_capacity(model.id, region).slots)
     return Room(model, slots, slots * (1 + settings.RUN_QUEUE_PER_SLOT) + (_LINE_AT_MOST if in_line else 0))
 
 

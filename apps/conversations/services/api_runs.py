@@ -90,14 +90,14 @@ def start_api_run(actor: Actor, call: ApiCall, *, run_id: UUID | None = None) ->
         raise TooLarge("The messages are longer than one million characters in all.")
     started = StartedRun(run_id or new_id(), new_id(), new_id())
     try:
-        choice = choose_model(call.model, call.text)
+        choice = choose_model(call.model, call.text, policy=actor.policy)
         in_line = enter_line(actor, choice.model, started.run_id, text=text, max_tokens=call.params.max_tokens)
     except AppError:
         if replay := find_api_run(actor, call):
             return replay
         raise
     with Place(choice, started.run_id, in_line) as place:
-        room = room_of(choice.model, in_line=in_line)
+        room = room_of(choice.model, actor.policy.region, in_line=in_line)
         values = _values(actor, call, started, choice) | {"room": room.places}
         for _ in range(2):
             ((waiting, own, created),) = prepared(_START, values)

@@ -12,9 +12,10 @@ from uuid import UUID
 import redis
 from django.conf import settings
 
-from apps.accounts.types import Actor
+from apps.accounts.types import Actor, ModelPolicy
 from apps.conversations.metrics import REJECTIONS
-from apps.conversations.services.registry import known_candidates, known_models
+from apps.conversations.services.registry import known_candidates, known_line, known_models
+from apps.conversations.services.routing import usable_models
 from apps.conversations.types import LEAST_OUTPUT_TOKENS, estimate_tokens
 from apps.conversations.types import Lane as RunLane
 from apps.core.errors import AppError, Overloaded, RateLimited, TooLarge
@@ -45,14 +46,14 @@ def enter_line(actor: Actor, model: ModelInfo, run_id: UUID, *, text: str, max_t
     """
     ask = Ask(
         ticket=run_id.hex,
-        model=model.id,
+        model=known_line(model.id, actor.policy.region),
         lane=lane_of(RunLane.INTERACTIVE, prompt := estimate_tokens(text)),
         tier=Tier(actor.tier),
         user=str(actor.user_id),
         organization=str(actor.organization_id),
         prompt_tokens=prompt,
         output_tokens=min(max_tokens or LEAST_OUTPUT_TOKENS, LEAST_OUTPUT_TOKENS),
-        smaller=_smaller_than(model.id),
+        smaller=_smaller_than(model.id, actor.policy),
     )
     try:
         reply = _gate().ask(ask)
@@ -88,12 +89,15 @@ def lane_of(lane: str, prompt_tokens: int) -> Lane:
     return Lane.LONG if prompt_tokens > settings.RUN_LONG_PROMPT_TOKENS else Lane.INTERACTIVE
 
 
-def _smaller_than(model: str) -> str:
-    """The strongest model below this one that has room; empty when there is none."""
-    candidates = known_candidates()
+def _smaller_than(model: str, policy: ModelPolicy) -> str:
+    """The strongest model below this one that has room and that the organization may use; empty when there is none."""
+    candidates = known_candidates(policy.region)
     level = next((c.level for c in candidates if c.id == model), 0)
     roomy = [c for c in candidates if c.level < level and c.ready and c.pressure < 1]
-    best = max(roomy, key=lambda c: (c.level, -c.pressure), default=None)
+    if not roomy:
+        return ""
+    usable = {usable.id for usable in usable_models(policy)}
+    best = max((c for c in roomy if c.id in usable), key=lambda c: (c.level, -c.pressure), default=None)
     return best.id if best else ""
 
 

@@ -1,8 +1,12 @@
-"""The registry of replicas as this process read it last: models for people, candidates for routing, capacity."""
+"""The registry of replicas as this process read it last: models for people, candidates for routing, capacity.
+
+What must stay in a region sees the registry as if there were no replicas elsewhere.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import redis
@@ -10,8 +14,8 @@ import structlog
 
 from apps.core.valkey import valkey
 from inference.client import read_records
-from inference.protocol import Capacity, ModelInfo
-from inference.registry import capacity_of, summarize
+from inference.protocol import Capacity, ModelInfo, ReplicaState
+from inference.registry import Record, capacity_of, summarize
 from inference.routing.candidates import candidates_of
 from inference.routing.types import Candidate
 
@@ -19,31 +23,46 @@ log = structlog.get_logger(__name__)
 _FRESH_S = 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class _View:
+    """The registry as it is from one region; empty for any."""
+
+    models: tuple[ModelInfo, ...]
+    candidates: tuple[Candidate, ...]
+    capacity: dict[str, Capacity]
+    lines: dict[str, str]
+
+
 @dataclass(slots=True)
 class _Read:
-    """Half a second old at most; the last known state while Valkey is away."""
+    """Half a second old at most; the last known state while Valkey is away. `views`: by region, made when needed."""
 
-    models: tuple[ModelInfo, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
-    capacity: dict[str, Capacity] = field(default_factory=dict)
+    records: tuple[Record, ...] = ()
+    views: dict[str, _View] = field(default_factory=dict)
     at: float = 0.0
 
 
 _read = _Read()
 
 
-def known_models() -> tuple[ModelInfo, ...]:
-    """Every model of the registry, the default one first."""
-    return _fresh().models
+def known_models(region: str = "") -> tuple[ModelInfo, ...]:
+    """Every model of the registry with a replica in the region, the default one first."""
+    return _fresh(region).models
 
 
-def known_candidates() -> tuple[Candidate, ...]:
-    return _fresh().candidates
+def known_candidates(region: str = "") -> tuple[Candidate, ...]:
+    """Every model of the registry, as ready as its replicas in the region are."""
+    return _fresh(region).candidates
 
 
-def known_capacity(model: str) -> Capacity:
-    """Sums over its ready replicas; nothing for a model that is not known."""
-    return _fresh().capacity.get(model, Capacity(0, 0, 0))
+def known_capacity(model: str, region: str = "") -> Capacity:
+    """Sums over its ready replicas in the region; nothing for a model that is not known."""
+    return _fresh(region).capacity.get(model, Capacity(0, 0, 0))
+
+
+def known_line(model: str, region: str = "") -> str:
+    """The admission's line of the model: of the region, or of where there is most room."""
+    return _fresh(region).lines.get(model, model)
 
 
 def forget_models() -> None:
@@ -51,15 +70,35 @@ def forget_models() -> None:
     _read.at = 0.0
 
 
-def _fresh() -> _Read:
+def _fresh(region: str = "") -> _View:
     now = time.monotonic()
     if now - _read.at > _FRESH_S:
         try:
-            records = read_records(valkey())
+            _read.records = read_records(valkey())
         except redis.RedisError as error:
             log.warning("models.unread", error=type(error).__name__)
         else:
-            _read.models, _read.candidates = summarize(records), candidates_of(records)
-            _read.capacity = {model.id: capacity_of(records, model.id) for model in _read.models}
+            _read.views = {}
         _read.at = now
-    return _read
+    view = _read.views.get(region)
+    if view is None:
+        view = _read.views[region] = _view(_read.records, region)
+    return view
+
+
+def _view(records: Sequence[Record], region: str) -> _View:
+    here = [record for record in records if region in ("", record.replica.region)]
+    models = summarize(here)
+    capacity = {model.id: capacity_of(here, model.id) for model in models}
+    return _View(models, candidates_of(records, region), capacity, _lines(here))
+
+
+def _lines(records: Sequence[Record]) -> dict[str, str]:
+    work: dict[str, dict[str, list[int]]] = {}
+    for replica in (record.replica for record in records if record.replica.state is ReplicaState.READY):
+        sums = work.setdefault(replica.model, {}).setdefault(replica.line, [0, 0])
+        sums[0] += replica.running + replica.waiting
+        sums[1] += replica.slots
+    return {
+        model: min(lines, key=lambda line: lines[line][0] / max(1, lines[line][1])) for model, lines in work.items()
+    }

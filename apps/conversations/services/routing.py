@@ -1,4 +1,5 @@
-"""Which model a run gets, and why: the user's choice, else what the question needs, among the models that are there."""
+"""Which model a run gets, and why: the user's choice, else what the question needs, among the models that are there
+and that the organization may use."""
 
 from __future__ import annotations
 
@@ -6,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apps.accounts.types import ModelPolicy
 from apps.conversations.metrics import REJECTIONS
 from apps.conversations.services.registry import known_candidates, known_models
-from apps.core.errors import Invalid, ModelNotFound, NoReplica
+from apps.core.errors import Invalid, ModelNotFound, NoReplica, PermissionDenied
 from inference.client import AUTO
 from inference.protocol import ModelInfo, ModelState
-from inference.routing.router import route
+from inference.routing.router import forbidden, route
 from inference.routing.scorer import load_scorer
 from inference.routing.types import Decision, NoCandidate, Question, Reason, RoutingPolicy, Step
 
 WAIT_FOR_MODEL_S = 15
-POLICY = RoutingPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,35 +28,71 @@ class Choice:
     decision: dict[str, Any]
 
 
-def choose_model(requested: str, text: str = "", *, prompt_tokens: int = 0) -> Choice:
-    """`text`: what was asked. Raises ModelNotFound, NoReplica, and Invalid when no model may answer this."""
-    models = known_models()
-    if not models:
+def choose_model(requested: str, text: str = "", *, policy: ModelPolicy, prompt_tokens: int = 0) -> Choice:
+    """`text`: what was asked. Raises ModelNotFound, PermissionDenied (the organization may not use it), NoReplica, and
+    Invalid when no model can answer this."""
+    candidates = known_candidates(policy.region)
+    if not candidates:
         raise NoReplica("No model is running yet. Try again in a moment.", retry_after_s=WAIT_FOR_MODEL_S)
-    if requested == AUTO and len({candidate.level for candidate in known_candidates()}) == 1:
-        return _usable(_default(models))
-    question = Question(text, 0, prompt_tokens, requested, organization="")
+    excluded = _forbidden(policy)
+    _refuse_what_is_forbidden(requested, excluded, len(candidates))
+    models = usable_models(policy)
+    levels = {candidate.level for candidate in candidates if candidate.id not in excluded}
+    if requested == AUTO and len(levels) == 1:
+        return _usable(_default(models, policy))
+    question = Question(text, 0, prompt_tokens, requested, organization="", region=policy.region)
     try:
-        decision = route(question, known_candidates(), policy=POLICY, scorer=load_scorer())
+        decision = route(question, candidates, policy=_rules(policy), scorer=load_scorer())
     except NoCandidate as error:
         if error.known:
             raise Invalid(f"No model may answer this: {error}.") from error
         names = ", ".join([AUTO, *(model.id for model in models)])
         raise ModelNotFound(f"There is no model named {requested[:80]!r}. Choose one of: {names}.") from error
     found = next(model for model in models if model.id == decision.model)
-    return _usable(Choice(found, _view(found, decision.reasons, decision)))
+    return _usable(Choice(found, _view(found, policy, decision.reasons, decision)))
 
 
-def _default(models: Sequence[ModelInfo]) -> Choice:
+def usable_models(policy: ModelPolicy) -> tuple[ModelInfo, ...]:
+    """The models that an organization may use, the default one first."""
+    excluded = _forbidden(policy)
+    return tuple(model for model in known_models(policy.region) if model.id not in excluded)
+
+
+def _rules(policy: ModelPolicy) -> RoutingPolicy:
+    return RoutingPolicy(models=policy.models, level_at_most=policy.level_at_most)
+
+
+def _forbidden(policy: ModelPolicy) -> dict[str, str]:
+    """The models that an organization may not use, and why not."""
+    rules, region = _rules(policy), policy.region
+    return {c.id: why for c in known_candidates(region) if (why := forbidden(c, rules, region))}
+
+
+def _refuse_what_is_forbidden(requested: str, excluded: dict[str, str], known: int) -> None:
+    if why := excluded.get(requested):
+        raise PermissionDenied(f"{requested} cannot be used here: {why}.")
+    if requested == AUTO and len(excluded) == known:
+        told = "; ".join(f"{name}: {why}" for name, why in excluded.items())
+        raise PermissionDenied(f"Your organization may use none of the models that run ({told}).")
+
+
+def _default(models: Sequence[ModelInfo], policy: ModelPolicy) -> Choice:
     """Where all models are alike, `auto` is the operator's default one, or another while that is not ready."""
     model = next((m for m in models if m.state is ModelState.READY), models[0])
     reason = Reason(Step.RULE, f"{model.name} is what auto stands for at this time.", {"requested": AUTO})
-    return Choice(model, _view(model, (reason,)))
+    return Choice(model, _view(model, policy, (reason,)))
 
 
-def _view(model: ModelInfo, reasons: Sequence[Reason], decision: Decision | None = None) -> dict[str, Any]:
+def _view(
+    model: ModelInfo, policy: ModelPolicy, reasons: Sequence[Reason], decision: Decision | None = None
+) -> dict[str, Any]:
+    """`region` binds the placing of the run, whatever becomes of the policy meanwhile."""
+    if policy.region:
+        text = f"The data stay in {policy.region}: no replica elsewhere is used."
+        reasons = (Reason(Step.POLICY, text, {"region": policy.region}), *reasons)
     return {
         "model": model.id,
+        "region": policy.region,
         "score": None if decision is None else decision.score,
         "alternatives": [] if decision is None else list(decision.alternatives),
         "reasons": [{"step": r.step.value, "text": r.text, "facts": dict(r.facts)} for r in reasons],

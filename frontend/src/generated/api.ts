@@ -80,6 +80,8 @@ export interface components {
             alternatives?: string[];
             model: string;
             reasons: components["schemas"]["Reason"][];
+            /** @description Where it had to be answered; empty for anywhere. */
+            region?: string;
             replica: string;
             /**
              * Format: double
