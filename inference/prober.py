@@ -61,8 +61,8 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
 
 def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Record:
     """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes,
-    `?level=N` how strong its model is, `?region=eu` where it stands, `?kind=vllm-router` (or llm-d, dynamo, ray) that it
-    is a router, `?purpose=embeddings` (or rerank) what its model is for."""
+    `?level=N` how strong its model is, `?region=eu` where it stands, `?kind=vllm-router` (or llm-d, dynamo, ray) that
+    it is a router, `?purpose=embeddings` (or rerank) what its model is for."""
     parts = urlsplit(url)
     said = dict(parse_qsl(parts.query))
     slots = int(said.get("slots", _DEFAULT_SLOTS))

@@ -32,8 +32,8 @@ class Ask:
 
     `prompt_tokens` and `output_tokens`, the most it can produce, are together reserved of a replica's KV memory.
     `prefer`: a replica with a warm prefix, used unless it is much busier than the best. `avoid`: replicas that just
-    failed this ticket, used only when there is no other. `smaller`: a model that may be offered instead. `region`: where
-    it must be placed, empty for anywhere; it is for whoever picks the line, which the scripts know as `model`.
+    failed this ticket, used only when there is no other. `smaller`: a model that may be offered instead. `region`:
+    where it must be placed, empty for anywhere; for whoever picks the line, which the scripts know as `model`.
     """
 
     ticket: str

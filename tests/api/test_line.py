@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from django.conf import settings as configured
 
+from apps.accounts.types import ModelPolicy
 from apps.conversations.models import Message, Run
 from apps.conversations.services import line, runs
 from apps.conversations.services.api_runs import ApiCall, start_api_run
@@ -174,3 +176,17 @@ def test_the_organizations_limit_is_a_429_too(runner: Runner, monkeypatch: pytes
     with pytest.raises(RateLimited) as refused:
         start_api_run(actor, call)
     assert refused.value.extra["reason"] == "organization_limit"
+
+
+def test_the_line_is_that_of_the_region(runner: Runner) -> None:
+    publish_replica("fake", slots=1, region="eu")
+    publish_replica("fake", slots=1, region="us")
+    forget_models()
+    Runner(a_replica("fake-eu", model="fake@eu", slots=1))
+    actor = replace(make_actor(), policy=ModelPolicy(region="eu"))
+    call = ApiCall("fake", [ChatMessage("user", "Hello")], RunParams())
+    started = [start_api_run(actor, call) for _ in range(2)]
+    models = [connect(configured.REDIS_URL).hget(f"adm:t:{run.run_id.hex}", "model") for run in started]
+    assert models == ["fake@eu", "fake@eu"], "one waits there though others have room"
+    with pytest.raises(Overloaded):
+        start_api_run(actor, call)

@@ -86,8 +86,8 @@ class Place:
 def admit(actor: Actor, requested: str, text: str = "") -> Place:
     """Accept a run of `requested` for now, or say why not and how long to wait.
 
-    Raises ModelNotFound, PermissionDenied, NoReplica, Overloaded, RateLimited or TooLarge. A model that is still loading
-    accepts a short line.
+    Raises ModelNotFound, PermissionDenied, NoReplica, Overloaded, RateLimited or TooLarge. A model that is still
+    loading accepts a short line.
     """
     choice = choose_model(requested, text, policy=actor.policy)
     model, run_id = choice.model, new_id()
