@@ -169,7 +169,7 @@ class PoolingThread:
 
 async def _new_pool(redis_url: str) -> ReplicaPool:
     """It reads the registry alone: who publishes replicas checks them too."""
-    admission = Admission(redis_url, owner=secrets.token_hex(16))
+    admission = Admission(redis_url, owner=f"pool-{secrets.token_hex(16)}")
     pool = ReplicaPool(redis_url, admission=admission, purposes=POOLING)
     await pool.start()
     return pool

@@ -39,6 +39,17 @@ def test_without_a_runner_there_is_no_line(gate: Gate) -> None:
         gate.ask(an_ask("1"))
 
 
+async def test_who_only_pools_is_no_runner(gate: Gate) -> None:
+    pipe = Pipe(settings.REDIS_URL)
+    seconds, _ = await pipe.call("TIME")
+    worker = Line(pipe, "pool-1", BRISK)
+    worker.now = int(seconds) * 1000
+    await worker.begin(a_replica())
+    with pytest.raises(Stranger):
+        gate.ask(an_ask("1"))
+    await pipe.close()
+
+
 async def test_a_model_without_replicas_has_none_either(line: Line, gate: Gate) -> None:
     assert gate.ask(an_ask("1", model="another")) == NoneReady()
 

@@ -13,6 +13,8 @@ end
 if ARGV[3] ~= '' and ARGV[3] ~= epoch then call('HSET', 'adm:epoch', 'settle', at + P.settle_ms) end
 local known = ARGV[3] == epoch and call('ZSCORE', 'adm:owners', owner) and 1 or 0
 call('ZADD', 'adm:owners', now + P.owner_ttl_ms, owner)
+if string.sub(owner, 1, #POOLS) ~= POOLS then call('ZADD', 'adm:runners', now + P.owner_ttl_ms, owner) end
+call('ZREMRANGEBYSCORE', 'adm:runners', '-inf', now)
 call('SREM', 'adm:dying', owner)
 
 local reaped, touched = 0, {}

@@ -3,6 +3,7 @@
 -- Keys (M is a model, C a class such as interactive:free, times are milliseconds, sizes tokens):
 --   adm:epoch            hash    id, at, settle: which life of this Valkey it is, and until when nothing is granted
 --   adm:owners           zset    owner -> until when it is believed to be alive;  adm:dying  set  those being reaped
+--   adm:runners          zset    the same, without those that only pool
 --   adm:o:OWNER          set     its tickets
 --   adm:feed:OWNER       list    what was granted to its waiting tickets: "ticket\nreplica\nmark"
 --   adm:deadlines        zset    ticket -> when it is dropped, whatever its owner says
@@ -21,6 +22,8 @@ local CANDIDATES = 8
 -- Whoever accepts runs for others to execute. It has no heartbeat: what it is granted lapses after P.gate_ms, unless the
 -- runner that got the run asks with the same ticket.
 local GATE = 'gate'
+-- How the names of owners begin that only pool: they take up no runs.
+local POOLS = 'pool-'
 
 -- Milliseconds; '' is the server's own clock.
 local function time_of(said)
@@ -34,10 +37,10 @@ local function split_class(class) return string.match(class, '^(%w+):(%w+)$') en
 local function class_key(model, class) return 'adm:m:' .. model .. ':c:' .. class end
 
 -- An owner that knows another life of Valkey, or that was given up for dead, must beat and tell what it holds first.
--- The gate is one while no owner lives. Returns also whether nothing is granted yet.
+-- The gate is one while no runner lives. Returns also whether nothing is granted yet.
 local function is_stranger(owner, epoch, now)
   local f = call('HMGET', 'adm:epoch', 'id', 'settle')
-  if owner == GATE then return call('ZCOUNT', 'adm:owners', now, '+inf') == 0, now < tonumber(f[2] or 0) end
+  if owner == GATE then return call('ZCOUNT', 'adm:runners', now, '+inf') == 0, now < tonumber(f[2] or 0) end
   return f[1] ~= epoch or not call('ZSCORE', 'adm:owners', owner), now < tonumber(f[2] or 0)
 end
 
