@@ -28,24 +28,13 @@ from apps.files.pipeline.leases import arm
 from apps.files.pipeline.progress import note
 from apps.files.selectors import file_info
 from apps.files.storage import BadParts, Download, Part, UploadGone, storage
-from apps.files.types import FAULTS, FileInfo, Kind
+from apps.files.types import ENDINGS, FAULTS, FileInfo, Kind
 
 URL_LIFE = timedelta(minutes=15)
 DOWNLOAD_LIFE = timedelta(minutes=5)
 UPLOAD_LIFE = timedelta(hours=24)
 UNFINISHED_PER_OWNER = 100
 NAME_MAX = 255
-ENDINGS: dict[str, tuple[Kind, str]] = {
-    ".pdf": ("pdf", "application/pdf"),
-    ".docx": ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
-    ".txt": ("text", "text/plain"),
-    ".text": ("text", "text/plain"),
-    ".md": ("markdown", "text/markdown"),
-    ".markdown": ("markdown", "text/markdown"),
-    ".png": ("image", "image/png"),
-    ".jpg": ("image", "image/jpeg"),
-    ".jpeg": ("image", "image/jpeg"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +195,10 @@ def _checked_name(name: str) -> tuple[str, Kind, str]:
         raise Invalid("The file needs a name of at most 255 characters.", fields={"name": ["Not a usable name."]})
     known = ENDINGS.get(PurePosixPath(clean).suffix.lower())
     if known is None:
-        endings = ", ".join(sorted(ENDINGS))
-        raise UnsupportedFile(f"Files of this kind cannot be read yet. Supported are {endings}.")
+        raise UnsupportedFile(
+            "Files of this kind cannot be read. PDF, Office and OpenDocument files, mail, books, web pages, pictures, "
+            "tables, text, code and ZIP archives can."
+        )
     return clean, *known
 
 

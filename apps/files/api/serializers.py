@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from apps.files.models import FileState, PageState, Searchable, StageName
+from apps.files.types import KINDS
 
 MAX_PARTS = 1_000
 
@@ -21,7 +22,7 @@ class FileSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     size = serializers.IntegerField()
     content_type = serializers.CharField()
-    kind = serializers.ChoiceField(["pdf", "docx", "text", "markdown", "image"])
+    kind = serializers.ChoiceField(KINDS)
     state = serializers.ChoiceField(FileState.values)
     stage = serializers.ChoiceField(StageName.values, allow_null=True)
     page_count = serializers.IntegerField(allow_null=True)

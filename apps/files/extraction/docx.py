@@ -6,7 +6,6 @@ quadratic time and it leaves out content controls, inserted text and text boxes.
 
 from __future__ import annotations
 
-import os
 import re
 import zipfile
 from collections.abc import Iterator
@@ -18,14 +17,10 @@ from docx.oxml.ns import qn
 from lxml.etree import LxmlError
 
 from apps.files.extraction.assemble import clean
+from apps.files.extraction.content import Content, Package, Scope, bounded, parse_xml
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
-_MAX_MEMBERS = 10_000
-_MAX_RATIO = 200
-_RATIO_FROM = 8 << 20
 _MAX_DEPTH = 12
-_MAX_ELEMENTS = 200_000
-_OLE = b"\xd0\xcf\x11\xe0"  # how Office stores an encrypted package
 
 _P, _TBL, _TR, _TC = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
 _TEXT, _TAB, _BREAK, _RETURN, _HYPHEN = qn("w:t"), qn("w:tab"), qn("w:br"), qn("w:cr"), qn("w:noBreakHyphen")
@@ -37,25 +32,6 @@ _CONTENTS = frozenset(
 _HEADING = re.compile(r"^(?:heading|überschrift|titre|título|titolo|заголовок)\s*(\d)", re.IGNORECASE)
 _LIST = re.compile(r"^list\b|aufzählung|liste", re.IGNORECASE)
 _CODE = re.compile(r"code|html preformatted|source|macro", re.IGNORECASE)
-
-
-def _check_package(file: BinaryIO, unpacked_bytes: int) -> None:
-    """The sizes that the archive declares, before anything is unpacked; zipfile holds a member to its own."""
-    if file.read(4) == _OLE:
-        raise ExtractionFailed(Reason.ENCRYPTED)
-    file.seek(0)
-    try:
-        with zipfile.ZipFile(file) as package:
-            members = package.infolist()
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise ExtractionFailed(Reason.DAMAGED) from error
-    total = sum(member.file_size for member in members)
-    packed = sum(member.compress_size for member in members) or 1
-    if len(members) > _MAX_MEMBERS or total > unpacked_bytes:
-        raise ExtractionFailed(Reason.TOO_LARGE)
-    if total > _RATIO_FROM and total / packed > _MAX_RATIO:
-        raise ExtractionFailed(Reason.TOO_LARGE)
-    file.seek(0)
 
 
 class _Styles:
@@ -182,17 +158,46 @@ def _owner(node: Any) -> Any:
     return parent
 
 
-def read(source: int, *, unpacked_bytes: int) -> tuple[list[Element], str]:
-    """Elements in order, and the document's title. Raises ExtractionFailed."""
-    with os.fdopen(source, "rb", closefd=False) as file:
-        _check_package(file, unpacked_bytes)
-        try:
-            document = open_docx(file)
-            body = _Body(_Styles(document)).elements(document.element.body)
-            elements = [element for element, _ in zip(body, range(_MAX_ELEMENTS), strict=False)]
-            title = clean(document.core_properties.title or "")
-        except (PackageNotFoundError, LxmlError, zipfile.BadZipFile, KeyError, ValueError, AttributeError) as error:
-            raise ExtractionFailed(Reason.DAMAGED) from error
-    if not elements:
-        raise ExtractionFailed(Reason.EMPTY)
-    return elements, title[:HEADING_MAX_CHARS]
+_NOTES = ("footnotes", "endnotes")
+_EDGES = (("header", Category.HEADER), ("footer", Category.FOOTER))
+_NOTE_TAGS = (qn("w:footnote"), qn("w:endnote"))
+
+
+def _part_name(part: Any) -> str:
+    return str(part.partname).rpartition("/")[2]
+
+
+def _edges(parts: list[Any], body: _Body) -> Iterator[Element]:
+    """Headers and footers, each text once: a document has up to six that say the same."""
+    seen = set()
+    for start, category in _EDGES:
+        for part in parts:
+            if _part_name(part).startswith(start):
+                for element in body.elements(parse_xml(part.blob)):
+                    if element.text not in seen:
+                        seen.add(element.text)
+                        yield Element(category, element.text)
+
+
+def _notes(parts: list[Any], body: _Body) -> Iterator[Element]:
+    for part in parts:
+        if _part_name(part).startswith(_NOTES):
+            for note in parse_xml(part.blob).iter(*_NOTE_TAGS):
+                yield from body.elements(note)
+
+
+def read(file: BinaryIO, scope: Scope) -> Content:
+    """Raises ExtractionFailed."""
+    Package(file, scope)  # its bounds hold before anything is unpacked
+    file.seek(0)
+    try:
+        document = open_docx(file)
+        body = _Body(_Styles(document))
+        parts = sorted(document.part.package.iter_parts(), key=lambda part: str(part.partname))
+        elements = [*bounded(body.elements(document.element.body)), *_notes(parts, body), *_edges(parts, body)]
+        title = clean(document.core_properties.title or "")
+        inside = [(_part_name(part), part.blob) for part in parts if "/embeddings/" in str(part.partname)]
+    except (PackageNotFoundError, LxmlError, zipfile.BadZipFile, KeyError, ValueError, AttributeError) as error:
+        raise ExtractionFailed(Reason.DAMAGED) from error
+    sections = [section for name, data in inside for section in scope.inside(name, lambda data=data: data)]  # type: ignore[misc]
+    return Content([elements, *sections], title[:HEADING_MAX_CHARS])

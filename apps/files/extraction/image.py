@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import warnings
+from contextlib import suppress
 
-from PIL import Image, ImageOps, UnidentifiedImageError
+import pi_heif
+from PIL import Image, ImageOps, TiffImagePlugin, UnidentifiedImageError, WebPImagePlugin
 
 from apps.files.extraction.types import ExtractionFailed, Reason
 
-_FORMATS = ("PNG", "JPEG")
+_FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "HEIF")
+# Named, so that Pillow does not load all of its plug-ins to find them.
+_PLUGINS = (TiffImagePlugin, WebPImagePlugin)
+pi_heif.register_heif_opener()
 _TURNED = frozenset({5, 6, 7, 8})
 _ORIENTATION = 0x0112
 
@@ -29,9 +34,7 @@ def _open(source: int, max_pixels: int) -> Image.Image:
     return picture
 
 
-def size(source: int, *, max_pixels: int) -> tuple[int, int]:
-    """Width and height as displayed. Raises ExtractionFailed."""
-    picture = _open(source, max_pixels)
+def _oriented(picture: Image.Image) -> tuple[int, int]:
     width, height = picture.size
     try:
         turned = picture.getexif().get(_ORIENTATION) in _TURNED
@@ -40,10 +43,33 @@ def size(source: int, *, max_pixels: int) -> tuple[int, int]:
     return (height, width) if turned else (width, height)
 
 
-def pixels(source: int, *, max_pixels: int, longest: int, grey: bool) -> Image.Image:
-    """The upright picture, at most `longest` on its longer side, on white. Raises ExtractionFailed."""
+def sizes(source: int, *, max_pixels: int, most: int) -> list[tuple[int, int]]:
+    """Width and height as displayed of each page: a TIFF may have many. Raises ExtractionFailed."""
+    picture = _open(source, max_pixels)
+    found = [_oriented(picture)]
+    if picture.format != "TIFF":
+        return found
+    with suppress(EOFError, OSError, ValueError, SyntaxError):  # pages behind a damaged one cannot be found
+        while len(found) <= most:
+            picture.seek(len(found))
+            found.append(_oriented(picture))
+    if len(found) > most:
+        raise ExtractionFailed(Reason.TOO_MANY_PAGES)
+    return found
+
+
+def pixels(source: int, page: int, *, max_pixels: int, longest: int, grey: bool) -> tuple[Image.Image, int, int]:
+    """The upright picture, at most `longest` on its longer side, on white; and its own width and height.
+
+    Raises ExtractionFailed.
+    """
     picture = _open(source, max_pixels)
     try:
+        if page > 1:
+            picture.seek(page - 1)
+        if picture.width * picture.height > max_pixels:
+            raise ExtractionFailed(Reason.TOO_LARGE)
+        width, height = _oriented(picture)
         picture.draft("L" if grey else "RGB", (longest, longest))  # JPEG decodes to a fraction of its size
         picture.load()
     except (OSError, ValueError, SyntaxError, EOFError) as error:
@@ -57,4 +83,4 @@ def pixels(source: int, *, max_pixels: int, longest: int, grey: bool) -> Image.I
     upright = upright.convert("L" if grey else "RGB")
     if max(upright.size) > longest:
         upright.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=2.0)
-    return upright
+    return upright, width, height

@@ -45,8 +45,8 @@ def _pieces(elements: Iterable[Element]) -> Iterator[Element]:
                 yield replace(element, text=part)
 
 
-def cut_pages(elements: Iterable[Element]) -> list[PageRecord]:
-    """Pages in order. A heading is not left behind at the end of a page."""
+def _groups(elements: Iterable[Element]) -> list[list[Element]]:
+    """A heading is not left behind at the end of a page."""
     groups: list[list[Element]] = [[]]
     size = 0
     for element in _pieces(elements):
@@ -61,9 +61,14 @@ def cut_pages(elements: Iterable[Element]) -> list[PageRecord]:
             size = sum(len(heading.text) + 2 for heading in carried)
         groups[-1].append(element)
         size += length
+    return groups
+
+
+def cut_pages(*sections: Iterable[Element]) -> list[PageRecord]:
+    """Pages in order; each section begins one, so that the third slide is page 3, also where the second is empty."""
     outline = Outline()
     pages = []
-    for number, group in enumerate((group for group in groups if group), start=1):
+    for number, group in enumerate((group for section in sections for group in _groups(section)), start=1):
         kept = tuple(group)
         pages.append(
             PageRecord(number=number, source="digital", text=page_text(kept), elements=kept, headings=outline.path)

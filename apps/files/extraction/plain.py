@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import codecs
-import os
 import re
 from collections.abc import Iterator
+from typing import BinaryIO
 
-from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
+from apps.files.extraction.content import Content, Scope
+from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -18,6 +19,7 @@ _BOMS = (
 )
 _SAMPLE = 1 << 16
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\ufeff\ufffe\uffff\ud800-\udfff]")
+_BLANK_LINES = re.compile(r"\n[ \t]*\n+")
 _BLANK = re.compile(r"\n[ \t\f]*\n\s*")
 
 _ATX = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
@@ -54,7 +56,8 @@ def decode(data: bytes) -> str:
     return data.decode(_guess(data), "replace")
 
 
-def _normal(text: str) -> str:
+def printable(text: str) -> str:
+    """The text with line ends and control characters as the rest of the code expects them."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0c", "\n\n")
     return text if text.isascii() and text.isprintable() else _CONTROL.sub("", text)
 
@@ -138,12 +141,25 @@ class _Markdown:
         return Element(Category.NARRATIVE_TEXT, text)
 
 
-def read(source: int, *, markdown: bool) -> tuple[list[Element], str]:
-    """Elements in order, and the title if there is one. Raises ExtractionFailed."""
-    with os.fdopen(source, "rb", closefd=False) as file:
-        text = _normal(decode(file.read()))
-    elements = list(_Markdown(text).elements() if markdown else paragraphs(text))
-    if not elements:
-        raise ExtractionFailed(Reason.EMPTY)
+def read_text(file: BinaryIO, scope: Scope) -> Content:
+    return Content([list(paragraphs(printable(decode(file.read()))))])
+
+
+def read_markdown(file: BinaryIO, scope: Scope) -> Content:
+    elements = list(_Markdown(printable(decode(file.read()))).elements())
     title = next((item.text for item in elements if item.category is Category.TITLE and item.level == 1), "")
-    return elements, title[:HEADING_MAX_CHARS]
+    return Content([elements], title[:HEADING_MAX_CHARS])
+
+
+def read_code(file: BinaryIO, scope: Scope) -> Content:
+    """Source code and data in text form: stretches between blank lines, as they are written."""
+    text = printable(decode(file.read()))
+    return Content(
+        [
+            [
+                Element(Category.CODE_SNIPPET, part.strip("\n").rstrip())
+                for part in _BLANK_LINES.split(text)
+                if part.strip()
+            ]
+        ]
+    )

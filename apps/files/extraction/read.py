@@ -27,43 +27,40 @@ def _pdf(job: Job) -> Iterator[PageRecord | Document]:
 
 def _flowing(job: Job) -> Iterator[PageRecord | Document]:
     """Kinds without pages of their own: all elements first, then cut."""
+    from apps.files.extraction.content import Scope
     from apps.files.extraction.paging import cut_pages
+    from apps.files.extraction.readers import read_part, reader_of
 
-    source = int(job["source"])
-    if job["kind"] == "docx":
-        from apps.files.extraction import docx
-
-        elements, title = docx.read(source, unpacked_bytes=int(job["unpacked_bytes"]))
-    else:
-        from apps.files.extraction import plain
-
-        elements, title = plain.read(source, markdown=job["kind"] == "markdown")
-    pages = cut_pages(elements)
-    if not pages:
+    scope = Scope.of(int(job["unpacked_bytes"]), read_part)
+    with os.fdopen(int(job["source"]), "rb", closefd=False) as file:
+        content = reader_of(job["kind"])(file, scope)
+    if not content.elements:
         raise ExtractionFailed(Reason.EMPTY)
+    pages = cut_pages(*content.sections)
     if len(pages) > int(job["max_pages"]):
         raise ExtractionFailed(Reason.TOO_MANY_PAGES)
-    yield Document(page_count=len(pages), title=title)
+    yield Document(page_count=len(pages), title=content.title, notices=tuple(sorted(scope.spent.notices)))
     yield from pages[int(job["first"]) - 1 :]
 
 
 def _image(job: Job) -> Iterator[PageRecord | Document]:
     from apps.files.extraction import image
 
-    width, height = image.size(int(job["source"]), max_pixels=int(job["max_pixels"]))
-    yield Document(page_count=1)
-    yield PageRecord(number=1, width=float(width), height=float(height), needs_ocr=True)
-
-
-_READERS = {"pdf": _pdf, "docx": _flowing, "text": _flowing, "markdown": _flowing, "image": _image}
+    sizes = image.sizes(int(job["source"]), max_pixels=int(job["max_pixels"]), most=int(job["max_pages"]))
+    yield Document(page_count=len(sizes))
+    for number, (width, height) in enumerate(sizes, start=1):
+        if number >= int(job["first"]):
+            yield PageRecord(number=number, width=float(width), height=float(height), needs_ocr=True)
 
 
 def work(job: Job) -> None:
-    if job["kind"] not in _READERS:
-        raise ExtractionFailed(Reason.UNSUPPORTED)
-    for said in _READERS[job["kind"]](job):
-        if isinstance(said, Document):
-            say({"document": {"page_count": said.page_count, "title": said.title}})
-        else:
-            say(page_message(said))
+    read = {"pdf": _pdf, "image": _image}.get(job["kind"], _flowing)
+    try:
+        for said in read(job):
+            if isinstance(said, Document):
+                say({"document": {"page_count": said.page_count, "title": said.title, "notices": said.notices}})
+            else:
+                say(page_message(said))
+    except RecursionError:
+        raise ExtractionFailed(Reason.DAMAGED) from None
     say({"end": True})

@@ -45,9 +45,7 @@ def draw(job: Job, *, grey: bool, scale: float | None = None, longest: int = 12_
     if job["kind"] != "image":
         raise ExtractionFailed(Reason.UNSUPPORTED)
     source, max_pixels = int(job["source"]), int(job["max_pixels"])
-    width, height = image.size(source, max_pixels=max_pixels)
-    os.lseek(source, 0, os.SEEK_SET)
-    picture = image.pixels(source, max_pixels=max_pixels, longest=longest, grey=grey)
+    picture, width, height = image.pixels(source, int(job["page"]), max_pixels=max_pixels, longest=longest, grey=grey)
     if scale is None and picture.width > int(job["width"]):
         ratio = int(job["width"]) / picture.width
         picture = picture.resize((int(job["width"]), max(1, round(picture.height * ratio))), reducing_gap=2.0)

@@ -13,13 +13,12 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
 from apps.core.errors import AppError
+from apps.files.types import Kind as Kind
 
 PAGE_MAX_CHARS = 400_000
 PAGE_MAX_ELEMENTS = 20_000
 HEADING_MAX_CHARS = 300
 HEADING_MAX_LEVEL = 9
-
-Kind = Literal["pdf", "docx", "text", "markdown", "image"]
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 as fractions of the page as it is displayed, origin at the top left."""
@@ -63,6 +62,14 @@ class Reason(StrEnum):
     CRASHED = "crashed"
     UNSUPPORTED = "unsupported"
     OCR_FAILED = "ocr_failed"
+
+
+class Notice(StrEnum):
+    """What was left out of a file that could be read all the same."""
+
+    DEPTH_LIMITED = "depth_limited"
+    PARTS_UNREAD = "parts_unread"
+    CUT_SHORT = "cut_short"
 
 
 SENTENCES: Mapping[Reason, str] = {
@@ -164,6 +171,7 @@ class Document:
 
     page_count: int
     title: str = ""
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

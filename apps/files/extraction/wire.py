@@ -22,6 +22,7 @@ from apps.files.extraction.types import (
     Box,
     Document,
     Element,
+    Notice,
     PageRecord,
     Reason,
 )
@@ -129,6 +130,7 @@ def _holds(message: Message) -> Iterable[bool]:
     if message.document is not None:
         yield 1 <= message.document.page_count <= _MAX_PAGES
         yield _text(message.document.title, HEADING_MAX_CHARS)
+        yield len(message.document.notices) <= len(Notice)
     if message.page is not None:
         yield _page(message.page)
     if message.blob is not None:

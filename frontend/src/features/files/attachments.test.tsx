@@ -90,7 +90,7 @@ test('the same file twice is one attachment; a refused one says why', async () =
   choose([pdf(), new File(['x'], 'a.exe')])
   choose([pdf()])
   expect(latest.map((item) => item.state)).toEqual(['uploading', 'failed'])
-  expect(screen.getByText(/Files ending in \.exe cannot be read yet/)).toBeTruthy()
+  expect(screen.getByText(/Files ending in \.exe cannot be read/)).toBeTruthy()
 })
 
 test('removing an unfinished one cancels it on the server', async () => {

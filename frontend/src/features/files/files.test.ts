@@ -361,7 +361,7 @@ describe('words', () => {
     ['A.PDF', 10, null],
     ['a.pdf', 0, 'The file is empty.'],
     ['a.pdf', 200_000_000, 'The file has 200 MB; up to 104 MB are possible.'],
-    ['a.exe', 10, 'Files ending in .exe cannot be read yet. PDF, Word (.docx), text, Markdown, PNG and JPEG can.'],
-    ['README', 10, 'Files without an ending cannot be read yet. PDF, Word (.docx), text, Markdown, PNG and JPEG can.'],
+    ['a.exe', 10, 'Files ending in .exe cannot be read. Documents, spreadsheets, mail, pictures, text, code and ZIP archives can.'],
+    ['README', 10, 'Files without an ending cannot be read. Documents, spreadsheets, mail, pictures, text, code and ZIP archives can.'],
   ])('limits for %s of %d', (name, size, expected) => expect(refusalOf({ name, size })).toBe(expected))
 })

@@ -1,0 +1,168 @@
+"""What a reader of a kind without pages of its own answers, and the scope it reads in.
+
+Every such reader is one function `read(file, scope) -> Content`. Files inside files (attachments, embedded
+documents, members of an archive) are read through `Scope.inside`, which bounds their depth and their number.
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO
+
+from lxml import etree
+
+from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Notice, Reason
+
+MAX_DEPTH = 3
+MAX_PARTS = 200
+MAX_ELEMENTS = 200_000
+_MAX_MEMBERS = 10_000
+_MAX_RATIO = 200
+_RATIO_FROM = 8 << 20
+OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+
+@dataclass(slots=True)
+class Content:
+    """`sections` start pages of their own: slides, sheets, chapters, attachments."""
+
+    sections: list[list[Element]]
+    title: str = ""
+
+    @property
+    def elements(self) -> list[Element]:
+        return [element for section in self.sections for element in section]
+
+
+ReadPart = Callable[[str, bytes, "Scope"], "Content | None"]
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What all the parts of one file have used together."""
+
+    unpacked_bytes: int
+    parts: int = 0
+    notices: set[Notice] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Bounds of one file and of everything inside it. `read_part` reads a part by its name, None if it cannot."""
+
+    spent: _Spent
+    max_bytes: int
+    read_part: ReadPart
+    depth: int = 0
+
+    @classmethod
+    def of(cls, unpacked_bytes: int, read_part: ReadPart) -> Scope:
+        return cls(_Spent(unpacked_bytes), unpacked_bytes, read_part)
+
+    def notice(self, notice: Notice) -> None:
+        self.spent.notices.add(notice)
+
+    def spend(self, count: int) -> None:
+        """Count bytes that were unpacked. Raises ExtractionFailed when all files inside take too many."""
+        self.spent.unpacked_bytes -= count
+        if self.spent.unpacked_bytes < 0:
+            raise ExtractionFailed(Reason.TOO_LARGE)
+
+    def inside(self, name: str, load: Callable[[], bytes]) -> list[list[Element]]:
+        """The sections of a file inside this one, under its name. What cannot be read is named all the same."""
+        return self.within(name, lambda below: self.read_part(name, load(), below))
+
+    def within(self, name: str, read: Callable[[Scope], Content | None]) -> list[list[Element]]:
+        """The same for what is no file of its own, and is read by `read` one level below."""
+        heading = Element(Category.TITLE, f"Attachment: {name}"[:HEADING_MAX_CHARS], level=min(self.depth + 2, 9))
+        self.spent.parts += 1
+        if self.depth >= MAX_DEPTH or self.spent.parts > MAX_PARTS:
+            self.notice(Notice.DEPTH_LIMITED)
+            return [[heading]]
+        content = None
+        try:
+            content = read(replace(self, depth=self.depth + 1))
+        except ExtractionFailed as failed:
+            if failed.reason is Reason.TOO_LARGE:
+                raise
+        if content is None:
+            self.notice(Notice.PARTS_UNREAD)
+            return [[heading]]
+        first, *rest = content.sections or [[]]
+        return [[heading, *first], *rest]
+
+
+class Package:
+    """A ZIP container, opened within bounds. Raises ExtractionFailed."""
+
+    def __init__(self, file: BinaryIO, scope: Scope) -> None:
+        self._scope = scope
+        head = file.read(len(OLE))
+        if head == OLE:
+            raise ExtractionFailed(ole_reason(file))
+        file.seek(0)
+        try:
+            self._zip = zipfile.ZipFile(file)
+        except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+            raise ExtractionFailed(Reason.DAMAGED) from error
+        self.members = self._zip.infolist()
+        total = sum(member.file_size for member in self.members)
+        packed = sum(member.compress_size for member in self.members) or 1
+        if len(self.members) > _MAX_MEMBERS or total > scope.max_bytes:
+            raise ExtractionFailed(Reason.TOO_LARGE)
+        if total > _RATIO_FROM and total / packed > _MAX_RATIO:
+            raise ExtractionFailed(Reason.TOO_LARGE)
+        self.names = {member.filename for member in self.members}
+
+    def read(self, name: str) -> bytes:
+        """A member's bytes; zipfile holds it to its announced size. Raises ExtractionFailed."""
+        try:
+            member = self._zip.getinfo(name)
+            if member.flag_bits & 1:
+                raise ExtractionFailed(Reason.ENCRYPTED)
+            self._scope.spend(member.file_size)
+            return self._zip.read(member)
+        except (KeyError, zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError) as error:
+            raise ExtractionFailed(Reason.DAMAGED) from error
+
+    def xml(self, name: str) -> Any:
+        """The root of an XML member. Raises ExtractionFailed."""
+        return parse_xml(self.read(name))
+
+    def find_xml(self, name: str) -> Any | None:
+        return self.xml(name) if name in self.names else None
+
+
+def parse_xml(data: bytes) -> Any:
+    """Entities are not expanded, nothing is fetched, depth and size of nodes are libxml2's. Raises ExtractionFailed."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
+    try:
+        return etree.fromstring(data, parser)
+    except (etree.LxmlError, ValueError) as error:
+        raise ExtractionFailed(Reason.DAMAGED) from error
+
+
+def ole_reason(file: BinaryIO) -> Reason:
+    """What an OLE file means where a ZIP was expected: Office keeps an encrypted package in one."""
+    import olefile
+
+    file.seek(0)
+    try:
+        with olefile.OleFileIO(file) as ole:
+            return Reason.ENCRYPTED if ole.exists("EncryptedPackage") else Reason.DAMAGED
+    except OSError:
+        return Reason.DAMAGED
+
+
+def table_text(rows: Iterable[Iterable[str]]) -> str:
+    """Rows as lines with " | " between cells; empty rows are left out, and so are line breaks in cells."""
+    lines = (" | ".join(" ".join(cell.split()) for cell in row) for row in rows)
+    return "\n".join(line.strip(" ") for line in lines if line.strip(" |"))
+
+
+def bounded(elements: Iterable[Element]) -> Iterator[Element]:
+    for _, element in zip(range(MAX_ELEMENTS), elements, strict=False):
+        yield element

@@ -1,0 +1,1 @@
+"""Office documents of before 2007: records in OLE containers, read by hand for their text and structure."""

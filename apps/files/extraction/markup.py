@@ -1,0 +1,176 @@
+"""HTML: headings, paragraphs, lists, tables and code in the order of the text.
+
+Also reads the chapters of books and the bodies of mails. Tables that only arrange a page are read as what they
+arrange. What a browser would not show is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from lxml import etree, html
+
+from apps.files.extraction import plain
+from apps.files.extraction.assemble import clean
+from apps.files.extraction.content import Content, Scope, bounded, table_text
+from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
+
+_SKIPPED = frozenset(
+    """
+    script style noscript template head svg math iframe object embed canvas audio video select datalist
+    """.split()  # noqa: SIM905
+)
+_BLOCKS = frozenset(
+    """
+    address article aside blockquote body center dd details dialog div dl dt fieldset figcaption figure footer form
+    h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main nav ol p pre section summary table tbody td tfoot th
+    thead tr ul
+    """.split()  # noqa: SIM905
+)
+_ARRANGED = frozenset("table h1 h2 h3 h4 h5 h6 ul ol div form img".split())  # noqa: SIM905
+_HEADING = re.compile(r"^h[1-6]$")
+_CHARSET = re.compile(
+    rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w-]{2,30})""", re.IGNORECASE
+)
+_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
+_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_MAX_NESTING = 240  # below what libxml2 itself refuses
+
+
+def decode(data: bytes) -> str:
+    """The text, by its mark, its own declaration, or a guess."""
+    declared = _CHARSET.search(data[:4096])
+    if declared and not data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
+        name = declared.group(1).decode("ascii")
+        if not name.lower().startswith("utf-16"):
+            try:
+                return data.decode("cp1252" if name.lower() == "iso-8859-1" else name, "replace")
+            except LookupError:
+                pass
+    return plain.decode(data)
+
+
+def _hidden(node: Any) -> bool:
+    return node.get("hidden") is not None or bool(_HIDDEN.search(node.get("style") or ""))
+
+
+def _joined(parts: list[str]) -> str:
+    return "\n".join(line for part in "".join(parts).split("\n") if (line := clean(part)))
+
+
+def _raw(node: Any) -> str:
+    return "".join(node.itertext())
+
+
+class _Walk:
+    """One pass over a tree. `_parts` is the text of the block that is being collected."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._category = Category.NARRATIVE_TEXT
+        self._level: int | None = None
+
+    def _flush(self) -> Iterator[Element]:
+        text = _joined(self._parts)
+        self._parts.clear()
+        if text:
+            category, level = self._category, self._level
+            if category is Category.TITLE and len(text) > HEADING_MAX_CHARS:
+                category, level = Category.NARRATIVE_TEXT, None
+            yield Element(category, text.replace("\n", " ") if category is Category.TITLE else text, level=level)
+
+    def elements(self, node: Any, depth: int = 0) -> Iterator[Element]:
+        tag = node.tag
+        if not isinstance(tag, str) or tag in _SKIPPED or depth > _MAX_NESTING or _hidden(node):
+            return
+        if tag not in _BLOCKS:
+            yield from self._inline(node, depth)
+            return
+        yield from self._flush()
+        if tag == "pre":
+            if code := _raw(node).strip("\n").rstrip():
+                yield Element(Category.CODE_SNIPPET, plain.printable(code))
+        elif tag == "table" and not _arranges(node):
+            yield from _table(node)
+        else:
+            yield from self._block(node, depth)
+
+    def _block(self, node: Any, depth: int) -> Iterator[Element]:
+        before = self._category, self._level
+        self._category, self._level = self._kind(node.tag)
+        yield from self._children(node, depth)
+        yield from self._flush()
+        self._category, self._level = before
+
+    def _kind(self, tag: str) -> tuple[Category, int | None]:
+        if _HEADING.match(tag):
+            return Category.TITLE, int(tag[1])
+        if tag == "li":
+            return Category.LIST_ITEM, None
+        if tag in ("figcaption", "caption"):
+            return Category.FIGURE_CAPTION, None
+        if tag in ("footer", "nav"):
+            return (Category.FOOTER if tag == "footer" else Category.HEADER), None
+        if tag in ("body", "article", "main", "section"):
+            return Category.NARRATIVE_TEXT, None
+        return self._category, self._level
+
+    def _children(self, node: Any, depth: int) -> Iterator[Element]:
+        self._add(node.text)
+        for child in node:
+            yield from self.elements(child, depth + 1)
+            self._add(child.tail)
+
+    def _inline(self, node: Any, depth: int) -> Iterator[Element]:
+        if node.tag == "br":
+            self._parts.append("\n")
+        elif node.tag == "img":
+            if alternative := clean(node.get("alt") or ""):
+                self._parts.append(f" {alternative} ")
+        elif node.tag in ("input", "button") and node.get("type") not in ("hidden", "password", None):
+            self._add(f" {node.get('value') or ''} ")
+        yield from self._children(node, depth)
+
+    def _add(self, text: str | None) -> None:
+        if text:
+            self._parts.append(re.sub(r"\s+", " ", text))
+
+
+def _arranges(table: Any) -> bool:
+    """Whether the table is there for the look of the page: it holds blocks, or has one column."""
+    if (table.get("role") or "").lower() == "presentation":
+        return True
+    inner = sum(1 for node in table.iterdescendants() if node.tag in _ARRANGED)
+    cells = [sum(1 for cell in row if cell.tag in ("td", "th")) for row in table.iter("tr")]
+    return max(cells, default=0) < 2 or 2 * inner > sum(cells)
+
+
+def _table(table: Any) -> Iterator[Element]:
+    if (caption := table.find("caption")) is not None and (text := clean(_raw(caption))):
+        yield Element(Category.FIGURE_CAPTION, text)
+    rows = [[clean(_spaced(cell)) for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")]
+    if text := table_text(rows):
+        yield Element(Category.TABLE, text)
+
+
+def _spaced(node: Any) -> str:
+    return " ".join(part for part in node.itertext() if part.strip())
+
+
+def elements_of(text: str) -> tuple[list[Element], str]:
+    """Elements of an HTML text in order, and its title. Raises ExtractionFailed when there is no tree in it."""
+    parser = html.HTMLParser(no_network=True, remove_comments=True, remove_pis=True)
+    try:
+        root = html.document_fromstring(plain.printable(_DECLARATION.sub("", text)), parser=parser)
+    except (etree.LxmlError, ValueError) as error:
+        raise ExtractionFailed(Reason.EMPTY) from error
+    titles = [clean(title.text_content()) for title in root.iter("title")]
+    walk = _Walk()
+    return list(bounded(walk.elements(root))), (titles[0] if titles else "")[:HEADING_MAX_CHARS]
+
+
+def read(file: BinaryIO, scope: Scope) -> Content:
+    elements, title = elements_of(decode(file.read()))
+    return Content([elements], title)

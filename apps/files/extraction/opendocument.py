@@ -1,0 +1,93 @@
+"""OpenDocument text and presentations: headings, paragraphs, lists, tables, notes; a section a slide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from apps.files.extraction.assemble import clean
+from apps.files.extraction.content import Content, Package, Scope, bounded, table_text
+from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
+
+_NS = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
+_TEXT, _TABLE, _DRAW, _OFFICE = _NS % "text", _NS % "table", _NS % "drawing", _NS % "office"
+_MANIFEST = _NS % "manifest"
+_TITLE = "{http://purl.org/dc/elements/1.1/}title"
+_UNSEEN = frozenset({f"{_TEXT}tracked-changes", f"{_OFFICE}annotation", f"{_OFFICE}forms", f"{_TEXT}note-citation"})
+_HELD = frozenset({f"{_TEXT}note-body", f"{_DRAW}text-box"})  # paragraphs of their own inside a paragraph
+_MAX_DEPTH = 40
+_MAX_REPEATS = 200
+
+
+class _Body:
+    def elements(self, node: Any, depth: int = 0, *, listed: bool = False) -> Iterator[Element]:
+        if depth > _MAX_DEPTH:
+            return
+        for child in node:
+            tag = child.tag
+            if tag == f"{_TEXT}h":
+                level = child.get(f"{_TEXT}outline-level", "1")
+                yield from self._paragraph(child, Category.TITLE, min(9, int(level)) if level.isdigit() else 1, depth)
+            elif tag == f"{_TEXT}p":
+                yield from self._paragraph(
+                    child, Category.LIST_ITEM if listed else Category.NARRATIVE_TEXT, None, depth
+                )
+            elif tag == f"{_TABLE}table":
+                yield from self._table(child, depth)
+            elif isinstance(tag, str) and tag not in _UNSEEN:
+                yield from self.elements(child, depth + 1, listed=listed or tag == f"{_TEXT}list")
+
+    def _paragraph(self, node: Any, category: Category, level: int | None, depth: int) -> Iterator[Element]:
+        parts: list[str] = []
+        held: list[Any] = []
+        _collect(node, parts, held, 0)
+        text = "\n".join(line for part in "".join(parts).split("\n") if (line := clean(part)))
+        if text:
+            fits = category is not Category.TITLE or len(text) <= HEADING_MAX_CHARS
+            yield Element(category, text, level=level) if fits else Element(Category.NARRATIVE_TEXT, text)
+        for inner in held:
+            yield from self.elements(inner, depth + 1)
+
+    def _table(self, table: Any, depth: int) -> Iterator[Element]:
+        rows = []
+        for row in table.iter(f"{_TABLE}table-row"):
+            cells = [cell for cell in row if cell.tag == f"{_TABLE}table-cell"]
+            rows.append([text for cell in cells for text in self._cell(cell, depth)])
+        if text := table_text(rows):
+            yield Element(Category.TABLE, text)
+
+    def _cell(self, cell: Any, depth: int) -> list[str]:
+        text = " ".join(element.text for element in self.elements(cell, depth + 1))
+        repeats = cell.get(f"{_TABLE}number-columns-repeated", "1")
+        return [text] * (min(int(repeats), _MAX_REPEATS) if text and repeats.isdigit() else 1)
+
+
+def _collect(node: Any, parts: list[str], held: list[Any], depth: int) -> None:
+    """The text of a paragraph into `parts`; notes and boxes, which have paragraphs of their own, into `held`."""
+    parts.append(node.text or "")
+    for child in node:
+        if child.tag in _HELD:
+            held.append(child)
+        elif child.tag == f"{_TEXT}line-break":
+            parts.append("\n")
+        elif child.tag in (f"{_TEXT}s", f"{_TEXT}tab"):
+            parts.append(" ")
+        elif isinstance(child.tag, str) and child.tag not in _UNSEEN and depth < _MAX_DEPTH:
+            _collect(child, parts, held, depth + 1)
+        parts.append(child.tail or "")
+
+
+def read(file: BinaryIO, scope: Scope) -> Content:
+    """Raises ExtractionFailed."""
+    package = Package(file, scope)
+    manifest = package.find_xml("META-INF/manifest.xml")
+    if manifest is not None and next(manifest.iter(f"{_MANIFEST}encryption-data"), None) is not None:
+        raise ExtractionFailed(Reason.ENCRYPTED)
+    body = package.xml("content.xml").find(f"{_OFFICE}body")
+    if body is None or not len(body):
+        raise ExtractionFailed(Reason.DAMAGED)
+    slides = list(body[0].iter(f"{_DRAW}page"))
+    sections = [list(bounded(_Body().elements(part))) for part in slides or [body[0]]]
+    meta = package.find_xml("meta.xml")
+    title = clean(next((node.text or "" for node in meta.iter(_TITLE)), "")) if meta is not None else ""
+    return Content(sections, title[:HEADING_MAX_CHARS])

@@ -1,0 +1,199 @@
+"""Spreadsheets and delimited text as tables of text: a section a sheet, an element a region of cells.
+
+Cells are written as a person would type them: whole numbers without a fraction, dates in ISO form. Types, names
+of columns and questions in SQL are not this module's part.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import re
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+import olefile
+import python_calamine
+import xlrd
+
+from apps.files.extraction import plain
+from apps.files.extraction.assemble import clean
+from apps.files.extraction.content import OLE, Content, Package, Scope, table_text
+from apps.files.extraction.types import Category, Element, ExtractionFailed, Notice, Reason
+
+MAX_CHARS = 5_000_000  # of all sheets together: about as many pages as a file may have
+_EXACT = 1e15
+_ZIP = b"PK\x03\x04"
+_DELIMITERS = ",;\t|"
+Row = Sequence[str]
+
+
+def shown(value: object) -> str:
+    """A cell's value as text."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < _EXACT else repr(value)
+    if isinstance(value, datetime.datetime):
+        return value.date().isoformat() if value.time() == datetime.time() else value.isoformat(sep=" ")
+    return clean(str(value))
+
+
+def regions(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Tables of a sheet: parted by empty rows, and by empty columns where the parts stand side by side."""
+    band: list[Row] = []
+    for row in rows:
+        if any(row):
+            band.append(row)
+        elif band:
+            yield from _side_by_side(band)
+            band = []
+    if band:
+        yield from _side_by_side(band)
+
+
+def _side_by_side(band: list[Row]) -> Iterator[list[Row]]:
+    width = max(len(row) for row in band)
+    used = [any(column < len(row) and row[column] for row in band) for column in range(width)]
+    start: int | None = None
+    for column in range(width + 1):
+        if column < width and used[column]:
+            start = column if start is None else start
+        elif start is not None:
+            yield [row[start:column] for row in band]
+            start = None
+
+
+class _Room:
+    """How much text of all sheets may still be taken."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope, self._left = scope, MAX_CHARS
+
+    def fill(self, rows: Iterable[Iterable[object]]) -> Iterator[Row]:
+        for row in rows:
+            cells = [shown(cell) for cell in row]
+            self._left -= sum(map(len, cells)) + 1
+            if self._left < 0:
+                self._scope.notice(Notice.CUT_SHORT)
+                return
+            yield cells
+
+
+def _section(name: str, rows: Iterable[Row]) -> list[Element]:
+    tables = [Element(Category.TABLE, text) for region in regions(rows) if (text := table_text(region))]
+    return [Element(Category.TITLE, name, level=1), *tables] if clean(name) else tables
+
+
+def read(file: BinaryIO, scope: Scope) -> Content:
+    """XLSX, XLSB, XLS and ODS. Raises ExtractionFailed."""
+    head = file.read(8)
+    if head.startswith(_ZIP):
+        Package(_rewound(file), scope)  # its bounds hold before anything is unpacked
+    elif head == OLE:
+        _check_container(_rewound(file))
+    elif not head.startswith(b"\x09"):  # Excel before 5 had no container
+        raise ExtractionFailed(Reason.DAMAGED)
+    data = _rewound(file).read()
+    content = _by_calamine(data, scope)
+    if (content is None or not content.elements) and not head.startswith(_ZIP):
+        return _by_xlrd(data, scope)
+    if content is None:
+        raise ExtractionFailed(Reason.DAMAGED)
+    return content
+
+
+def _rewound(file: BinaryIO) -> BinaryIO:
+    file.seek(0)
+    return file
+
+
+def _check_container(file: BinaryIO) -> None:
+    try:
+        with olefile.OleFileIO(file) as ole:
+            name = next((name for name in ("Workbook", "Book") if ole.exists(name)), None)
+            if ole.exists("EncryptedPackage") or (name and _is_encrypted(ole.openstream(name).read(1 << 16))):
+                raise ExtractionFailed(Reason.ENCRYPTED)
+    except OSError as error:
+        raise ExtractionFailed(Reason.DAMAGED) from error
+
+
+def _is_encrypted(data: bytes) -> bool:
+    """Whether the workbook's first records hold FILEPASS: everything behind it is encrypted."""
+    at = 0
+    while at + 4 <= len(data):
+        kind, size = struct.unpack_from("<HH", data, at)
+        if kind in (0x002F, 0x0085, 0x000A):  # FILEPASS; or past where it would stand
+            return bool(kind == 0x002F)
+        at += 4 + size
+    return False
+
+
+def _by_calamine(data: bytes, scope: Scope) -> Content | None:
+    """None for what calamine does not know; xlrd may."""
+    room, sections = _Room(scope), []
+    try:
+        book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(data))
+        for name in book.sheet_names:
+            sheet = book.get_sheet_by_name(name)
+            sections.append(_section(name, room.fill(sheet.iter_rows())))
+    except python_calamine.PasswordError as error:
+        raise ExtractionFailed(Reason.ENCRYPTED) from error
+    except (python_calamine.CalamineError, OSError, ValueError):
+        return None
+    return Content(sections if any(len(section) > 1 for section in sections) else [])
+
+
+def _by_xlrd(data: bytes, scope: Scope) -> Content:
+    room = _Room(scope)
+    try:
+        book = xlrd.open_workbook(file_contents=data, logfile=io.StringIO())
+        sections = [_section(sheet.name, room.fill(_xlrd_rows(sheet, book.datemode))) for sheet in book.sheets()]
+    except (xlrd.XLRDError, LookupError, ValueError, TypeError, AssertionError, struct.error, OSError) as error:
+        raise ExtractionFailed(Reason.DAMAGED) from error
+    return Content(sections)
+
+
+def _xlrd_rows(sheet: Any, datemode: int) -> Iterator[list[object]]:
+    for number in range(sheet.nrows):
+        row: list[object] = []
+        for cell in sheet.row(number):
+            value = cell.value
+            if cell.ctype == xlrd.XL_CELL_DATE:
+                value = xlrd.xldate.xldate_as_datetime(value, datemode)
+            elif cell.ctype == xlrd.XL_CELL_BOOLEAN:
+                value = bool(value)
+            elif cell.ctype == xlrd.XL_CELL_ERROR:
+                value = xlrd.error_text_from_code.get(value, "")
+            row.append(value)
+        yield row
+
+
+# Delimited text
+
+
+def _delimiter(sample: str) -> str:
+    """The character that cuts most lines into the same number of cells."""
+
+    def agreement(mark: str) -> tuple[int, int]:
+        widths = [len(row) for row in csv.reader(io.StringIO(sample), delimiter=mark) if row]
+        usual = max(set(widths), key=widths.count, default=1)
+        return (widths.count(usual) if usual > 1 else 0), usual
+
+    return max(_DELIMITERS, key=agreement)
+
+
+def read_delimited(file: BinaryIO, scope: Scope) -> Content:
+    """CSV and TSV in any encoding, whichever character is between the cells."""
+    text = plain.printable(plain.decode(file.read()))
+    csv.field_size_limit(1 << 20)
+    sample = "\n".join(re.split(r"\n", text[: 1 << 14])[:50])
+    try:
+        rows = csv.reader(io.StringIO(text), delimiter=_delimiter(sample))
+        return Content([_section("", _Room(scope).fill(rows))])
+    except csv.Error as error:
+        raise ExtractionFailed(Reason.DAMAGED) from error

@@ -1,0 +1,134 @@
+"""PowerPoint (PPTX): a section a slide, with its title, text, tables and speaker's notes."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from apps.files.extraction.assemble import clean
+from apps.files.extraction.content import Content, Package, Scope, table_text
+from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
+
+_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_CORE = "{http://purl.org/dc/elements/1.1/}"
+_SLIDE = re.compile(r"^ppt/slides/slide(\d+)\.xml$")
+_TITLES, _EDGES = ("title", "ctrTitle"), ("dt", "ftr", "sldNum", "hdr")
+_MAX_DEPTH = 20
+
+
+def _relations(package: Package, part: str) -> dict[str, tuple[str, str]]:
+    """Type and path of what a part refers to, by id."""
+    folder, name = posixpath.split(part)
+    root = package.find_xml(f"{folder}/_rels/{name}.rels")
+    return {
+        str(node.get("Id")): (
+            str(node.get("Type")).rpartition("/")[2],
+            posixpath.normpath(posixpath.join(folder, str(node.get("Target")))).removeprefix("/"),
+        )
+        for node in (root if root is not None else ())
+        if isinstance(node.tag, str)
+    }
+
+
+def _slide_parts(package: Package) -> list[str]:
+    """Slides in the order they are shown; in that of their numbers where the order cannot be told."""
+    named = sorted((name for name in package.names if _SLIDE.match(name)), key=lambda name: (len(name), name))
+    try:
+        relations = _relations(package, "ppt/presentation.xml")
+        ids = package.xml("ppt/presentation.xml").iter(f"{_P}sldId")
+        ordered = [relations[str(node.get(f"{_R}id"))][1] for node in ids]
+    except (ExtractionFailed, KeyError):
+        return named
+    return [part for part in ordered if part in package.names] or named
+
+
+def _paragraph(node: Any) -> str:
+    marks = {f"{_A}br": "\n", f"{_A}tab": " "}
+    parts = [marks.get(run.tag) or run.text or "" for run in node.iter(f"{_A}t", *marks)]
+    return "\n".join(line for part in "".join(parts).split("\n") if (line := clean(part)))
+
+
+def _text_of(body: Any) -> list[str]:
+    return [text for node in body.iter(f"{_A}p") if (text := _paragraph(node))]
+
+
+def _table(node: Any) -> Iterator[Element]:
+    rows = [[" ".join(_text_of(cell)) for cell in row.iter(f"{_A}tc")] for row in node.iter(f"{_A}tr")]
+    if text := table_text(rows):
+        yield Element(Category.TABLE, text)
+
+
+def _shapes(tree: Any, depth: int = 0) -> Iterator[Element]:
+    if depth > _MAX_DEPTH:
+        return
+    for node in tree:
+        if node.tag in (f"{_P}grpSp", f"{_MC}AlternateContent", f"{_MC}Choice"):
+            yield from _shapes(node, depth + 1)
+        elif node.tag == f"{_P}graphicFrame":
+            for table in node.iter(f"{_A}tbl"):
+                yield from _table(table)
+        elif node.tag == f"{_P}sp":
+            yield from _shape(node)
+        elif node.tag == f"{_P}pic" and (text := _described(node)):
+            yield Element(Category.IMAGE, text)
+
+
+def _described(node: Any) -> str:
+    """What the author wrote about a picture; names of files are not that."""
+    properties = node.find(f"{_P}nvPicPr/{_P}cNvPr")
+    text = clean(properties.get("descr") or "") if properties is not None else ""
+    return text if " " in text else ""
+
+
+def _shape(node: Any) -> Iterator[Element]:
+    body = node.find(f"{_P}txBody")
+    if body is None:
+        return
+    placeholder = node.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
+    role = placeholder.get("type", "body") if placeholder is not None else ""
+    texts = _text_of(body)
+    if role in _TITLES and (title := " ".join(texts).replace("\n", " ")) and len(title) <= HEADING_MAX_CHARS:
+        yield Element(Category.TITLE, title, level=1)
+        return
+    category = Category.FOOTER if role in _EDGES else Category.LIST_ITEM if role == "body" else Category.NARRATIVE_TEXT
+    for text in texts:
+        yield Element(category, text)
+
+
+def _notes(package: Package, part: str) -> Iterator[Element]:
+    for kind, target in _relations(package, part).values():
+        if kind == "notesSlide" and target in package.names:
+            for node in package.xml(target).iter(f"{_P}sp"):
+                placeholder = node.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
+                body = node.find(f"{_P}txBody")
+                if body is not None and placeholder is not None and placeholder.get("type") == "body":
+                    for text in _text_of(body):
+                        yield Element(Category.NARRATIVE_TEXT, text)
+
+
+def _slide(package: Package, part: str) -> list[Element]:
+    tree = package.xml(part).find(f"{_P}cSld/{_P}spTree")
+    elements = list(_shapes(tree)) if tree is not None else []
+    titles = [element for element in elements if element.category is Category.TITLE]
+    rest = [element for element in elements if element.category is not Category.TITLE]
+    return [*titles, *rest, *_notes(package, part)]
+
+
+def read(file: BinaryIO, scope: Scope) -> Content:
+    """Raises ExtractionFailed."""
+    package = Package(file, scope)
+    parts = _slide_parts(package)
+    if not parts:
+        raise ExtractionFailed(Reason.EMPTY if "ppt/presentation.xml" in package.names else Reason.DAMAGED)
+    sections = [_slide(package, part) for part in parts]
+    for name in sorted(name for name in package.names if name.startswith("ppt/embeddings/")):
+        sections += scope.inside(posixpath.basename(name), lambda name=name: package.read(name))  # type: ignore[misc]
+    core = package.find_xml("docProps/core.xml")
+    return Content(
+        sections, clean(core.findtext(f"{_CORE}title") or "")[:HEADING_MAX_CHARS] if core is not None else ""
+    )

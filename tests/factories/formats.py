@@ -1,0 +1,173 @@
+"""Small documents of every kind that can be read, made by code; PDF, Word and pictures are in `documents`."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+from email.message import EmailMessage
+from xml.sax.saxutils import escape
+
+from PIL import Image
+
+_OFFICE = "http://schemas.openxmlformats.org"
+_RELATIONS = f"{_OFFICE}/package/2006/relationships"
+_DOCUMENT = f"{_OFFICE}/officeDocument/2006/relationships"
+
+
+def package(members: Mapping[str, str | bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def _relations(targets: Sequence[tuple[str, str]]) -> str:
+    items = "".join(
+        f'<Relationship Id="r{number}" Type="{_DOCUMENT}/{kind}" Target="{target}"/>'
+        for number, (kind, target) in enumerate(targets, start=1)
+    )
+    return f'<Relationships xmlns="{_RELATIONS}">{items}</Relationships>'
+
+
+def workbook(sheets: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
+    """XLSX. Cells are texts, numbers or None."""
+
+    def cell(value: object) -> str:
+        if value is None:
+            return "<c/>"
+        if isinstance(value, str):
+            return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+        return f"<c><v>{value!r}</v></c>"
+
+    count = len(sheets)
+    members: dict[str, str | bytes] = {
+        "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
+        "_rels/.rels": _relations([("officeDocument", "xl/workbook.xml")]),
+        "xl/_rels/workbook.xml.rels": _relations([("worksheet", f"worksheets/s{n}.xml") for n in range(count)]),
+        "xl/workbook.xml": f'<workbook xmlns="{_OFFICE}/spreadsheetml/2006/main" xmlns:r="{_DOCUMENT}"><sheets>'
+        + "".join(f'<sheet name="{name}" sheetId="{n}" r:id="r{n}"/>' for n, name in enumerate(sheets, start=1))
+        + "</sheets></workbook>",
+    }
+    for number, rows in enumerate(sheets.values()):
+        data = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+        members[f"xl/worksheets/s{number}.xml"] = (
+            f'<worksheet xmlns="{_OFFICE}/spreadsheetml/2006/main"><sheetData>{data}</sheetData></worksheet>'
+        )
+    return package(members)
+
+
+_SHAPE = """<p:sp><p:nvSpPr><p:cNvPr id="1" name="x"/><p:cNvSpPr/><p:nvPr>{place}</p:nvPr></p:nvSpPr><p:txBody>{text}
+</p:txBody></p:sp>"""
+
+
+def _shape(role: str, texts: Sequence[str]) -> str:
+    place = f'<p:ph type="{role}"/>' if role else ""
+    return _SHAPE.format(place=place, text="".join(f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>" for text in texts))
+
+
+def _slide(root: str, shapes: str) -> str:
+    names = f'xmlns:p="{_OFFICE}/presentationml/2006/main" xmlns:a="{_OFFICE}/drawingml/2006/main"'
+    return f"<p:{root} {names}><p:cSld><p:spTree>{shapes}</p:spTree></p:cSld></p:{root}>"
+
+
+def _cell(text: str) -> str:
+    return f"<a:tc><a:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></a:txBody></a:tc>"
+
+
+def presentation(
+    slides: Sequence[tuple[str, Sequence[str]]], *, notes: str = "", table: Sequence[Sequence[str]] = ()
+) -> bytes:
+    """PPTX: title and paragraphs of each slide, whose files are numbered backwards; notes and table on the first."""
+    count = len(slides)
+    members: dict[str, str | bytes] = {
+        "[Content_Types].xml": "<Types/>",
+        "ppt/presentation.xml": f'<p:presentation xmlns:p="{_OFFICE}/presentationml/2006/main" xmlns:r="{_DOCUMENT}">'
+        + "".join(f'<p:sldId r:id="r{n}"/>' for n in range(1, count + 1))
+        + "</p:presentation>",
+        "ppt/_rels/presentation.xml.rels": _relations(
+            [("slide", f"slides/slide{count - n}.xml") for n in range(count)]
+        ),
+    }
+    for number, (title, texts) in enumerate(slides):
+        shapes = _shape("title", [title]) + _shape("", texts) + _shape("sldNum", [str(number + 1)])
+        if number == 0 and table:
+            rows = "".join(f"<a:tr>{''.join(map(_cell, row))}</a:tr>" for row in table)
+            shapes += f"<p:graphicFrame><a:graphic><a:tbl>{rows}</a:tbl></a:graphic></p:graphicFrame>"
+        members[f"ppt/slides/slide{count - number}.xml"] = _slide("sld", shapes)
+    if notes:
+        members[f"ppt/slides/_rels/slide{count}.xml.rels"] = _relations([("notesSlide", "../notesSlides/n.xml")])
+        members["ppt/notesSlides/n.xml"] = _slide("notes", _shape("body", [notes]))
+    return package(members)
+
+
+_OPEN = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"'
+    for name in ("office", "text", "table", "drawing")
+)
+
+
+def open_document(body: str, *, kind: str = "text") -> bytes:
+    """ODT or ODP with this XML in its body."""
+    root = f"office:{kind}"
+    body = f"<office:body><{root}>{body}</{root}></office:body>"
+    content = f"<office:document-content {_OPEN}>{body}</office:document-content>"
+    return package({"mimetype": f"application/vnd.oasis.opendocument.{kind}", "content.xml": content})
+
+
+def book(chapters: Sequence[str], *, title: str = "A book") -> bytes:
+    """EPUB of these HTML bodies."""
+    items = "".join(f'<item id="c{n}" href="c%20{n}.xhtml"/>' for n in range(len(chapters)))
+    spine = "".join(f'<itemref idref="c{n}"/>' for n in range(len(chapters)))
+    opf = (
+        '<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/"><metadata>'
+        f"<dc:title>{title}</dc:title></metadata><manifest>{items}</manifest><spine>{spine}</spine></package>"
+    )
+    return package(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": '<container><rootfile full-path="book/x.opf"/></container>',
+            "book/x.opf": opf,
+            **{f"book/c {n}.xhtml": f"<html><body>{chapter}</body></html>" for n, chapter in enumerate(chapters)},
+        }
+    )
+
+
+def mail(subject: str, text: str, *, html: str = "", attachments: Mapping[str, bytes] | None = None) -> bytes:
+    message = EmailMessage()
+    message["Subject"], message["From"], message["To"] = subject, "Ada <ada@example.org>", "Bob <bob@example.org>"
+    message.set_content(text)
+    if html:
+        message.add_alternative(html, subtype="html")
+    for name, data in (attachments or {}).items():
+        message.add_attachment(data, maintype="application", subtype="octet-stream", filename=name)
+    return message.as_bytes()
+
+
+def forwarded(depth: int) -> bytes:
+    """A mail in a mail in a mail."""
+    inner = EmailMessage()
+    inner["Subject"] = "Mail 0"
+    inner.set_content("the innermost text")
+    for number in range(1, depth + 1):
+        outer = EmailMessage()
+        outer["Subject"] = f"Mail {number}"
+        outer.set_content(f"text {number}")
+        outer.add_attachment(inner)
+        inner = outer
+    return inner.as_bytes()
+
+
+def tiff(pages: Sequence[Image.Image]) -> bytes:
+    buffer = io.BytesIO()
+    pages[0].save(buffer, "TIFF", save_all=True, append_images=list(pages[1:]), compression="tiff_lzw")
+    return buffer.getvalue()
+
+
+def archive_in_itself(depth: int) -> bytes:
+    """An archive in an archive, `depth` deep, with a note in each."""
+    inner = package({"note.txt": "note 0"})
+    for number in range(1, depth + 1):
+        inner = package({"note.txt": f"note {number}", "inner.zip": inner})
+    return inner
