@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from apps.files.extraction import Document, ExtractionFailed, Limits, PageRecord, ocr_page, run
+from apps.files.extraction import Document, ExtractionFailed, Limits, PageRecord, combined, ocr_page, run
 from apps.files.extraction.types import Category
 from apps.files.scanning import inspect
 from apps.files.types import FileFault, kind_of
@@ -32,7 +32,6 @@ from tests.factories import documents
 REPORT = REPOSITORY / "build" / "bench" / "parse.json"
 LIMITS = Limits(page_s=60)
 NO_SOCKET = "/nonexistent/clamd.ctl"
-TRUSTED = 0.5
 _SPACE = re.compile(r"\s+")
 
 
@@ -70,8 +69,9 @@ def read(path: Path) -> Found:
         inspect(path, kind, clamd_socket=NO_SOCKET)
         found.document = run(path, kind, limits=LIMITS, on_page=found.first.append)
         for page in found.first:
-            recognised = ocr_page(path, kind, page.number, limits=LIMITS) if page.needs_ocr else page
-            found.pages.append(recognised)
+            if page.needs_ocr:
+                page = combined(page, ocr_page(path, kind, page.number, limits=LIMITS))
+            found.pages.append(page)
     except (FileFault, ExtractionFailed) as failed:
         found.failure = str(failed.reason)
     found.took_s = time.monotonic() - begun

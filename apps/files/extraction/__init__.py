@@ -12,8 +12,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from apps.files.extraction.merge import combined
     from apps.files.extraction.process import ocr_page, render_page, run, sandbox_report
-    from apps.files.extraction.types import Document, Element, ExtractionFailed, Heading, Limits, PageRecord, Reason
+    from apps.files.extraction.types import (
+        Document,
+        Element,
+        ExtractionFailed,
+        Heading,
+        Limits,
+        Notice,
+        PageRecord,
+        Reason,
+    )
 
 __all__ = [
     "Document",
@@ -21,8 +31,10 @@ __all__ = [
     "ExtractionFailed",
     "Heading",
     "Limits",
+    "Notice",
     "PageRecord",
     "Reason",
+    "combined",
     "ocr_page",
     "render_page",
     "run",
@@ -35,7 +47,7 @@ def __getattr__(name: str) -> object:
     """The parent half is loaded when first used: the child imports this package too, and must start fast."""
     if name not in __all__:
         raise AttributeError(name)
-    module = "process" if name in _ACTIONS else "types"
+    module = "process" if name in _ACTIONS else "merge" if name == "combined" else "types"
     value: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value

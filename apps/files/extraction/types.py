@@ -7,7 +7,7 @@ this and must start fast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, ClassVar, Literal
@@ -43,6 +43,7 @@ class Category(StrEnum):
     FOOTER = "Footer"
     PAGE_NUMBER = "PageNumber"
     UNCATEGORIZED_TEXT = "UncategorizedText"
+    FORM_KEYS_VALUES = "FormKeysValues"
 
 
 FURNITURE = frozenset({Category.HEADER, Category.FOOTER, Category.PAGE_NUMBER})
@@ -135,8 +136,8 @@ class PageRecord:
     """One page as it was read. `width` and `height` are points (PDF) or pixels (images), None for text kinds.
 
     `needs_ocr`: there is a picture of text, or text whose characters cannot be trusted, so that recognition
-    should be tried. `confidence` (0..1) is that of the recognition. `headings` is the heading path in force where
-    the page begins.
+    should be tried. `confidence` (0..1) is that of the recognition, or of text that cannot be trusted. `headings` is
+    the heading path in force where the page begins.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -158,6 +159,20 @@ class PageRecord:
 
     def elements_json(self) -> list[dict[str, Any]]:
         return [element.as_json() for element in self.elements]
+
+    @classmethod
+    def elements_of_json(cls, values: Iterable[Mapping[str, Any]]) -> tuple[Element, ...]:
+        """The inverse of `elements_json`."""
+        return tuple(
+            Element(
+                category=Category(value["category"]),
+                text=value["text"],
+                box=tuple(value["box"]) if "box" in value else None,
+                level=value.get("level"),
+                lines=tuple(map(tuple, value.get("lines", ()))),
+            )
+            for value in values
+        )
 
     def headings_json(self) -> list[list[Any]]:
         return [[heading.level, heading.text] for heading in self.headings]

@@ -79,12 +79,17 @@ def _read(held: PageClaim, path: Path, kind: Kind) -> PageRecord:
         return PageRecord(number=held.number, error=failed.reason)
 
 
+def _own_text(page: Page) -> PageRecord:
+    elements = PageRecord.elements_of_json(page.elements)
+    return PageRecord(number=page.number, elements=elements, confidence=page.confidence)
+
+
 def _store(held: PageClaim, record: PageRecord) -> None:
     page = Page.objects.get(id=held.page_id)
     if record.error is not None and page.text:
         page.state = PageState.READY  # its own text may be poor, but it is all there is
     else:
-        fill(page, record)
+        fill(page, extraction.combined(_own_text(page), record))
     page.lease_until = None
     page.save(force_update=True)
     if page.state == PageState.READY:

@@ -13,6 +13,7 @@ from pathlib import Path
 from PIL import Image
 
 from apps.files.extraction.answer import Job, page_message, say
+from apps.files.extraction.ocr.rules import without_rules
 from apps.files.extraction.render import Drawn, draw
 
 DPI = 200
@@ -44,7 +45,7 @@ def _ink(picture: Image.Image) -> float:
 
 def _become_tesseract(job: Job, drawn: Drawn) -> None:
     path = Path(str(job["scratch"])) / "page.pgm"
-    drawn.picture.save(path, "PPM")
+    without_rules(drawn.picture).save(path, "PPM")
     say(
         {
             "picture": {

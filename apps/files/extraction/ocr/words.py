@@ -62,6 +62,23 @@ def confidence(words: Sequence[Word]) -> float:
     return sum(word.confidence * len(word.text) for word in words) / total if total else 0.0
 
 
+def _is_row(block: Block) -> bool:
+    """Further lines of a row have text in fewer cells than its first."""
+    first = block.lines[0].cells
+    return first > 2 or (first == 2 and all(line.cells == 2 for line in block.lines))
+
+
+def _tables_joined(blocks: list[Block]) -> list[Block]:
+    """Rows of a table that stand far apart, and were therefore taken for paragraphs, as one block."""
+    joined: list[Block] = []
+    for block in blocks:
+        if _is_row(block) and joined and _is_row(joined[-1]):
+            joined[-1].lines += block.lines
+        else:
+            joined.append(block)
+    return joined
+
+
 def elements_of(words: Iterable[Word], *, width: float, height: float, turn: int) -> tuple[Element, ...]:
     """Elements of a page from its words in reading order; `width` and `height` are the upright picture's."""
     kept = [word for word in words if word.confidence >= MIN_CONFIDENCE and word.text.strip()]
@@ -72,7 +89,7 @@ def elements_of(words: Iterable[Word], *, width: float, height: float, turn: int
             line.text = clean(line.text)
             line.hyphenated = line.text.endswith("-") and line.text[-2:-1].isalpha()
         blocks.append(Block([line for line in lines if line.text]))
-    blocks = [block for block in blocks if block.lines]
+    blocks = _tables_joined([block for block in blocks if block.lines])
     body = body_size([line for block in blocks for line in block.lines])
     for block in blocks:
         classify(block, body, title_ratio=TITLE_RATIO)

@@ -62,7 +62,10 @@ class Page:
 
 
 class PdfDocument:
-    """A PDF read from a descriptor. Raises ExtractionFailed when it cannot be opened."""
+    """A PDF read from a descriptor. Raises ExtractionFailed when it cannot be opened.
+
+    `maps_characters`: whether the file can hold maps from its glyphs to characters; those may be in packed objects.
+    """
 
     def __init__(self, descriptor: int, size: int) -> None:
         if size == 0:
@@ -74,6 +77,9 @@ class PdfDocument:
         self._handle = pdfium.FPDF_LoadMemDocument64(self._buffer, size, None)
         if not self._handle:
             raise ExtractionFailed(_FAILURES.get(pdfium.FPDF_GetLastError(), Reason.DAMAGED))
+        self._form_info = pdfium.FPDF_FORMFILLINFO(version=2)
+        self.form = pdfium.FPDFDOC_InitFormFillEnvironment(self._handle, self._form_info)
+        self.maps_characters = self._map.find(b"/ToUnicode") >= 0 or self._map.find(b"/ObjStm") >= 0
         self.page_count = int(pdfium.FPDF_GetPageCount(self._handle))
         if self.page_count < 1:
             raise ExtractionFailed(Reason.DAMAGED)
@@ -82,6 +88,8 @@ class PdfDocument:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self.form:
+            pdfium.FPDFDOC_ExitFormFillEnvironment(self.form)
         pdfium.FPDF_CloseDocument(self._handle)
 
     @property

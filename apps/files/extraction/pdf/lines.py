@@ -24,6 +24,10 @@ _BOLD_WEIGHT = 570  # regular faces are given 200 to 450, bold ones from 585
 _BOLD_NAMES = (b"bold", b"black", b"heavy", b"-medi", b"cmbx")
 _MONO_NAMES = (b"courier", b"mono", b"consol", b"menlo", b"cmtt", b"typewriter")
 _MAX_RECTS = 2_000
+_REVERSIBLE = re.compile(
+    "[\u0622\u0623\u0625\u0627]\u0644"
+)  # an alef before a lam: the article, or a ligature reversed
+_WORD_GAP = 0.2  # of the size of the letters
 _MAX_LINES = 10_000
 
 
@@ -118,6 +122,34 @@ class _Reader:
         pdfium.FPDFText_GetCharBox(self._handle, index, self._left, self._right, self._bottom, self._top)
         return self._left.value
 
+    def _glyph(self, index: int) -> tuple[float, float, float, float]:
+        if not pdfium.FPDFText_GetLooseCharBox(self._handle, index, self._loose):
+            return 0.0, 0.0, float(index), 0.0
+        return self._loose.left, self._loose.right, self._loose.bottom, self._loose.top
+
+    def _gap(self, index: int) -> float | None:
+        """The space beside a character that the page does not have and that was put in for a gap; else None."""
+        if pdfium.FPDFText_IsGenerated(self._handle, index) != 1:
+            return None
+        return self._glyph(index + 1)[0] - self._glyph(index - 1)[1]
+
+    def in_logical_order(self, start: int, text: str) -> str:
+        """Ligatures of right-to-left scripts the right way round: the letters of one glyph come reversed."""
+        letters = list(text)
+        for found in _REVERSIBLE.finditer(text):
+            first, last = found.start(), found.start() + 1
+            if self._glyph(start + first) == self._glyph(start + last):
+                letters[first], letters[last] = letters[last], letters[first]
+        return "".join(letters)
+
+    def without_false_spaces(self, start: int, text: str, size: float) -> str:
+        """Letters set apart are not words: spaces that stand for narrow gaps go, where the line is in pieces."""
+        gaps = {at: gap for at in _inner_spaces(text) if (gap := self._gap(start + at)) is not None}
+        narrow = {at for at, gap in gaps.items() if gap < _WORD_GAP * size}
+        if 2 * len(narrow) < len(gaps) or not narrow:
+            return text
+        return "".join(letter for at, letter in enumerate(text) if at not in narrow)
+
     def unmapped(self, index: int) -> bool:
         return bool(pdfium.FPDFText_HasUnicodeMapError(self._handle, index) == 1)
 
@@ -131,6 +163,16 @@ def _reading(page: Page) -> Iterator[_Reader]:
         yield _Reader(page, handle)
     finally:
         pdfium.FPDFText_ClosePage(handle)
+
+
+def _inner_spaces(text: str) -> Iterator[int]:
+    return (at for at in range(1, len(text) - 1) if text[at] == " ")
+
+
+def _in_pieces(text: str) -> bool:
+    """Whether words are as short as no language has them. Scripts without spaces are not meant."""
+    pieces = text.split()
+    return len(pieces) >= 6 and len(text) - len(pieces) < 2.2 * len(pieces) and text[:1] < "\u0530"
 
 
 def _segments(text: str) -> Iterator[tuple[int, str, bool]]:
@@ -178,6 +220,8 @@ def _line(page: Page, reader: _Reader, start: int, text: str, hyphenated: bool) 
     lead = len(text) - len(text.lstrip())
     if lead == len(text):
         return
+    if _REVERSIBLE.search(text):
+        text = reader.in_logical_order(start, text)
     rects = reader.rects(start, len(text))
     if not rects:
         return
@@ -186,7 +230,7 @@ def _line(page: Page, reader: _Reader, start: int, text: str, hyphenated: bool) 
     angle, size = reader.angle(first), max(reader.size(first), reader.size(last))
     gaps = _wide_gaps(rects, size, sideways=page.quarter_turns % 2 == 1 or angle != 0)
     for offset, part in _cut(reader, start, text, gaps) if gaps else [(start, text)]:
-        cleaned = clean(part)
+        cleaned = clean(reader.without_false_spaces(offset, part, size) if _in_pieces(part) else part)
         if not cleaned:
             continue
         boxes = rects if not gaps else reader.rects(offset, len(part))

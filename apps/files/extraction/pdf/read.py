@@ -12,6 +12,8 @@ from apps.files.extraction import furniture
 from apps.files.extraction.assemble import Outline, element_of, page_text, within_bounds
 from apps.files.extraction.layout import Block, blocks_of
 from apps.files.extraction.pdf.document import Page, PdfDocument
+from apps.files.extraction.pdf.fields import read_fields
+from apps.files.extraction.pdf.fonts import unmapped_share
 from apps.files.extraction.pdf.lines import PageText, read_lines
 from apps.files.extraction.types import Category, Element, Heading, PageRecord, Reason
 
@@ -52,8 +54,10 @@ def _read_page(document: PdfDocument, number: int) -> PageRecord:
             read = read_lines(page)
             blocks = blocks_of(read.upright)
             blocks += [Block([line], Category.UNCATEGORIZED_TEXT) for line in read.turned]
-            elements = within_bounds(element for block in blocks if (element := element_of(block)) is not None)
-            needs_ocr = read.untrusted > UNTRUSTED_SHARE or _has_picture_of_text(page, read)
+            texts = [element for block in blocks if (element := element_of(block)) is not None]
+            elements = within_bounds([*texts, *read_fields(document, page)])
+            untrusted = read.untrusted if document.maps_characters else max(read.untrusted, unmapped_share(page))
+            needs_ocr = untrusted > UNTRUSTED_SHARE or _has_picture_of_text(page, read)
             return PageRecord(
                 number=number,
                 source="digital",
@@ -61,6 +65,7 @@ def _read_page(document: PdfDocument, number: int) -> PageRecord:
                 height=round(page.height, 2),
                 elements=elements,
                 needs_ocr=needs_ocr,
+                confidence=round(max(0.0, 1 - untrusted), 4) if untrusted > UNTRUSTED_SHARE else None,
             )
     except ValueError:
         return PageRecord(number=number, error=Reason.DAMAGED)
