@@ -27,8 +27,13 @@ class FileState(models.TextChoices):
     PROCESSING = "processing"
     READY = "ready"
     PARTIAL = "partial"  # some pages could not be read; the others answer
+    NEEDS_PASSWORD = "needs_password"  # noqa: S105 - a state
     FAILED = "failed"
     DELETED = "deleted"
+
+
+ENDED = (FileState.DELETED, FileState.FAILED, FileState.NEEDS_PASSWORD)
+"""Nobody works on a file in these states."""
 
 
 class StageName(models.TextChoices):
@@ -94,6 +99,9 @@ class File(models.Model):
     sha256 = models.CharField(max_length=64, blank=True, default="")
     same_as_id = models.UUIDField(null=True)
     object_key = models.CharField(max_length=200)
+    # The copy without protection that is read instead, once its owner gave the password; beside the original.
+    unlocked_key = models.CharField(max_length=200, blank=True, default="")
+    notices = ArrayField(models.CharField(max_length=32), default=list)  # what was left out: extraction.Notice
     upload_ref = models.CharField(max_length=500, blank=True, default="")
     upload_expires_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -129,6 +137,10 @@ class File(models.Model):
                 name="files_deleted_has_time",
             ),
         ]
+
+    @property
+    def readable_key(self) -> str:
+        return self.unlocked_key or self.object_key
 
 
 class UploadPart(models.Model):

@@ -33,6 +33,7 @@ def file_info(file: File) -> FileInfo:
         searchable=file.searchable,
         error=FileError(file.error_code, file.error_message) if file.error_code else None,
         scanner=file.scanner or None,
+        notices=tuple(file.notices),
         created_at=file.created_at,
     )
 

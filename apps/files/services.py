@@ -20,15 +20,17 @@ from django.utils import timezone
 from apps.accounts.types import Actor
 from apps.core.errors import Conflict, Invalid, NotFound, TooLarge, UnsupportedFile
 from apps.core.ids import new_id
+from apps.files import extraction
 from apps.files.access import access_file, visible_files
 from apps.files.models import File, FileStage, FileState, Page, PageState, StageName, StageState, UploadPart
 from apps.files.pipeline import removal
 from apps.files.pipeline.hints import PURGE, hint
 from apps.files.pipeline.leases import arm
 from apps.files.pipeline.progress import note
+from apps.files.pipeline.turns import turn
 from apps.files.selectors import file_info
 from apps.files.storage import BadParts, Download, Part, UploadGone, storage
-from apps.files.types import ENDINGS, FAULTS, FileInfo, Kind
+from apps.files.types import ENDINGS, FAULTS, FileInfo, Kind, as_kind
 
 URL_LIFE = timedelta(minutes=15)
 DOWNLOAD_LIFE = timedelta(minutes=5)
@@ -258,9 +260,41 @@ def retry_file(actor: Actor, file_id: object) -> FileInfo:
     return file_info(file)
 
 
+def unlock_file(actor: Actor, file_id: object, *, password: str) -> FileInfo:
+    """Read a protected file on, from a copy that is opened with the password here and now.
+
+    The password goes to the sandboxed child and nowhere else: no row, queue, log or store ever has it. Raises
+    ExtractionFailed (`wrong_password` among others), Conflict when the file asks for none, Overloaded.
+    """
+    file = access_file(actor, file_id)
+    _check_locked(file)
+    key = f"{removal.prefix(file)}/unlocked"
+    with turn(), storage().local(file.object_key) as path:
+        data = extraction.unlock(path, as_kind(file.kind), password, max_bytes=2 * settings.FILE_MAX_BYTES)
+    if len(data) > settings.FILE_MAX_BYTES:
+        raise TooLarge("The file is too large once it is opened. Split it, and upload the parts.")
+    storage().put(key, data, content_type=file.content_type)
+    try:
+        with transaction.atomic():
+            file = access_file(actor, file_id, lock=True)
+            _check_locked(file)
+            file.unlocked_key = key
+            _restart(file)
+            note(file)
+    except NotFound:
+        storage().delete_prefix(key)  # deleted meanwhile: the purge may have been here already
+        raise
+    return file_info(file)
+
+
+def _check_locked(file: File) -> None:
+    if file.state != FileState.NEEDS_PASSWORD:
+        raise Conflict("This file does not ask for a password.")
+
+
 def _restart(file: File) -> None:
     """Pages that were read stay; parsing skips them. A failed file is also verified again."""
-    first = StageName.VERIFY if file.state == FileState.FAILED else StageName.PARSE
+    first = StageName.PARSE if file.state == FileState.PARTIAL else StageName.VERIFY
     Page.objects.filter(file=file, state=PageState.FAILED).delete()
     if first == StageName.VERIFY:
         Page.objects.filter(file=file, text="", state=PageState.READY).delete()

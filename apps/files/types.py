@@ -69,6 +69,9 @@ ENDINGS: Mapping[str, tuple[Kind, str]] = {
 }
 """What a name's ending says, as kind and media type."""
 
+UNLOCKABLE: frozenset[Kind] = frozenset({"pdf", "docx", "pptx", "sheet", "doc", "ppt"})
+"""Kinds that can be opened with a password."""
+
 
 def kind_of(name: str) -> Kind | None:
     known = ENDINGS.get(PurePosixPath(name).suffix.lower())
@@ -130,7 +133,7 @@ class SearchResult:
 FAULTS: Mapping[str, str] = {
     "empty": "There is nothing to read in the file.",
     "damaged": "The file is damaged or incomplete. Open it on your computer, save it again and upload that copy.",
-    "encrypted": "The file is protected with a password. Remove the protection and upload it again.",
+    "encrypted": "The file is protected with a password.",
     "mislabelled": "The file is not what its name says.",
     "bomb": "The file unpacks to far more than it should and was not opened.",
     "infected": "A malware scanner flagged the file. It was not opened.",
@@ -140,6 +143,13 @@ FAULTS: Mapping[str, str] = {
     "crashed": "Reading the file failed again and again. Try again, or save it with another program first.",
     "expired": "The upload was not finished in time. Upload the file again.",
 }
+
+NOTICES: Mapping[str, str] = {
+    "depth_limited": "Files inside files were read to a depth of three only.",
+    "parts_unread": "Some of the files or pictures inside could not be read.",
+    "cut_short": "The tables are larger than can be read; their beginning was.",
+}
+"""What was left out of a file that could be read all the same."""
 
 
 class FileFault(AppError):
@@ -179,6 +189,7 @@ class FileInfo:
     searchable: str
     error: FileError | None
     scanner: str | None
+    notices: tuple[str, ...]
     created_at: datetime
 
     def as_json(self) -> dict[str, Any]:
@@ -196,5 +207,6 @@ class FileInfo:
             "searchable": self.searchable,
             "error": {"code": self.error.code, "message": self.error.message} if self.error else None,
             "scanner": self.scanner,
+            "notices": [{"code": code, "message": NOTICES[code]} for code in self.notices],
             "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
         }

@@ -24,7 +24,6 @@ def caller(tmp_path: Path) -> Iterator[Caller]:
 
 
 BAD: list[tuple[str, str, Callable[[], bytes], str, str]] = [
-    ("encrypted", "a.pdf", documents.encrypted_pdf, "encrypted", "password"),
     ("truncated", "a.pdf", documents.truncated_pdf, "damaged", "damaged"),
     ("truncated docx", "a.docx", lambda: documents.word()[:9_000], "damaged", "damaged"),
     ("no document", "a.docx", lambda: documents.archive({"notes.txt": b"hello"}), "mislabelled", "Word document"),
@@ -83,6 +82,6 @@ def test_a_flagged_file_is_not_handed_out_again(caller: Caller) -> None:
 
 
 def test_a_failed_file_can_be_retried_and_deleted(caller: Caller) -> None:
-    file = caller.ingest("a.pdf", documents.encrypted_pdf())
+    file = caller.ingest("a.pdf", documents.truncated_pdf())
     assert caller.post(f"/{file['id']}/retry").json()["state"] == "processing"
     assert caller.delete(f"/{file['id']}").status_code == 204

@@ -33,6 +33,7 @@ class FileSerializer(serializers.Serializer[Any]):
     scanner = serializers.ChoiceField(
         ["clamd", "signatures"], allow_null=True, help_text="Who looked for malware; null until that was done."
     )
+    notices = FileErrorSerializer(many=True, help_text="What was left out of a file that could be read.")
     created_at = serializers.DateTimeField()
 
 
@@ -74,6 +75,10 @@ class StartedUploadSerializer(serializers.Serializer[Any]):
 class SentPartSerializer(serializers.Serializer[Any]):
     number = serializers.IntegerField(min_value=1, max_value=10_000)
     etag = serializers.CharField(max_length=80)
+
+
+class PasswordSerializer(serializers.Serializer[Any]):
+    password = serializers.CharField(max_length=1_000, trim_whitespace=False)
 
 
 class CompleteSerializer(serializers.Serializer[Any]):

@@ -92,6 +92,18 @@ class CompleteView(APIView):
         return Response(services.complete_upload(actor_of(request), file_id, parts=parts).as_json())
 
 
+class PasswordView(APIView):
+    @extend_schema(
+        summary="Open a protected file with its password",
+        description="For a file in the state `needs_password`. The password is used once and kept nowhere.",
+        request=shapes.PasswordSerializer,
+        responses=shapes.FileSerializer,
+    )
+    def post(self, request: Request, file_id: UUID) -> Response:
+        password = checked(shapes.PasswordSerializer, request)["password"]
+        return Response(services.unlock_file(actor_of(request), file_id, password=password).as_json())
+
+
 class RetryView(APIView):
     @extend_schema(summary="Read again what failed", request=None, responses=shapes.FileSerializer)
     def post(self, request: Request, file_id: UUID) -> Response:

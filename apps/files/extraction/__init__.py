@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from apps.files.extraction.merge import combined
-    from apps.files.extraction.process import ocr_page, render_page, run, sandbox_report
+    from apps.files.extraction.process import ocr_page, render_page, run, sandbox_report, unlock
     from apps.files.extraction.types import (
         Document,
         Element,
@@ -39,8 +39,9 @@ __all__ = [
     "render_page",
     "run",
     "sandbox_report",
+    "unlock",
 ]
-_ACTIONS = frozenset({"ocr_page", "render_page", "run", "sandbox_report"})
+_ACTIONS = frozenset({"ocr_page", "render_page", "run", "sandbox_report", "unlock"})
 
 
 def __getattr__(name: str) -> object:

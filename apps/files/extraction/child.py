@@ -79,8 +79,15 @@ class Child:
     """A running child. Use as a context manager: leaving it kills whatever is left and removes its folder."""
 
     def __init__(
-        self, job: Mapping[str, Any], limits: Limits, *, source: int | None = None, command: Sequence[str] = COMMAND
+        self,
+        job: Mapping[str, Any],
+        limits: Limits,
+        *,
+        source: int | None = None,
+        secret: str | None = None,
+        command: Sequence[str] = COMMAND,
     ) -> None:
+        """`secret` is what the child finds on its standard input. It fits into a pipe, so nobody waits for anybody."""
         self._limits = limits
         self._buffer = bytearray()
         self._received = 0
@@ -99,7 +106,7 @@ class Child:
         try:
             self._process = subprocess.Popen(
                 [*command, json.dumps(full)],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.DEVNULL if secret is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 cwd=self._scratch,
@@ -110,6 +117,9 @@ class Child:
         except OSError:
             shutil.rmtree(self._scratch, ignore_errors=True)
             raise
+        if self._process.stdin is not None and secret is not None:
+            with suppress(BrokenPipeError), self._process.stdin as pipe:
+                pipe.write(secret.encode())
         assert self._process.stdout is not None
         self._pipe = self._process.stdout.fileno()
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OPEN_S = 120.0
 RENDER_S = 30.0
+UNLOCK_S = 30.0
 IMAGE_MAX_BYTES = 32 << 20
 IMAGE_MAX_WIDTH = 3_000
 _PNG = b"\x89PNG\r\n\x1a\n"
@@ -195,6 +196,20 @@ def render_page(path: str | Path, kind: Kind, number: int, width: int, *, limits
         except ChildLost as lost:
             raise ExtractionFailed(lost.reason) from lost
     if blob is None or blob.size != len(data) or not data.startswith(_PNG):
+        raise ExtractionFailed(Reason.CRASHED)
+    return data
+
+
+def unlock(path: str | Path, kind: Kind, password: str, *, max_bytes: int, limits: Limits | None = None) -> bytes:
+    """The same file without its protection. Raises ExtractionFailed, with `wrong_password` among its reasons."""
+    limits = limits or Limits()
+    with opened(path) as source, Child({"op": "unlock", "kind": kind}, limits, source=source, secret=password) as child:
+        try:
+            size = receive(child, UNLOCK_S).unlocked
+            data = child.read_rest(UNLOCK_S, max_bytes)
+        except ChildLost as lost:
+            raise ExtractionFailed(lost.reason) from lost
+    if size is None or size != len(data) or not data:
         raise ExtractionFailed(Reason.CRASHED)
     return data
 

@@ -54,6 +54,7 @@ class Reason(StrEnum):
     """Why a file, or one page of it, could not be read. Stored as `error_code`."""
 
     ENCRYPTED = "encrypted"
+    WRONG_PASSWORD = "wrong_password"  # noqa: S105 - a reason
     DAMAGED = "damaged"
     EMPTY = "empty"
     TOO_MANY_PAGES = "too_many_pages"
@@ -74,7 +75,8 @@ class Notice(StrEnum):
 
 
 SENTENCES: Mapping[Reason, str] = {
-    Reason.ENCRYPTED: "The file is protected with a password. Remove the protection and upload it again.",
+    Reason.ENCRYPTED: "The file is protected with a password.",
+    Reason.WRONG_PASSWORD: "This password does not open the file. Mind capital letters, and try again.",
     Reason.DAMAGED: "The file is damaged or incomplete. Open it on your computer, save it again and upload that copy.",
     Reason.EMPTY: "There is nothing to read in the file.",
     Reason.TOO_MANY_PAGES: "The file has more pages than can be read. Split it and upload the parts.",

@@ -63,7 +63,8 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Exactly one field is set. `at`: the page about to be read; `end`: all was said."""
+    """Exactly one field is set. `at`: the page about to be read; `unlocked`: so many bytes of a file follow; `end`: all
+    was said."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"strict": True, "extra": "forbid"}
 
@@ -71,6 +72,7 @@ class Message:
     page: PageRecord | None = None
     blob: Blob | None = None
     picture: Picture | None = None
+    unlocked: int | None = None
     sandbox: dict[str, str | bool] | None = None
     at: int | None = None
     failed: Reason | None = None

@@ -20,7 +20,7 @@ from django.db import DatabaseError, connection, connections, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from apps.files.models import File, FileStage, FileState, Page, PageState, StageName, StageState
+from apps.files.models import ENDED, File, FileStage, Page, PageState, StageName, StageState
 from apps.files.pipeline.hints import hint
 
 LEASE = timedelta(seconds=settings.FILE_LEASE_S)
@@ -86,7 +86,7 @@ def claim(file_id: UUID, name: StageName) -> Claim | None:
             FileStage.objects.select_for_update(of=("self",), skip_locked=True)
             .select_related("file")
             .filter(due(now), file_id=file_id, name=name)
-            .exclude(file__state__in=(FileState.DELETED, FileState.FAILED))
+            .exclude(file__state__in=ENDED)
             .first()
         )
         if stage is None:
@@ -108,7 +108,7 @@ def claim_page(file_id: UUID) -> PageClaim | None:
         page = (
             Page.objects.select_for_update(of=("self",), skip_locked=True)
             .filter(Q(lease_until=None) | Q(lease_until__lt=now), file_id=file_id, state=PageState.OCR)
-            .exclude(file__state__in=(FileState.DELETED, FileState.FAILED))
+            .exclude(file__state__in=ENDED)
             .only("id", "file_id", "number", "attempt", "failures", "lease_until")
             .order_by("number")
             .first()

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from apps.accounts.types import Actor
-from apps.core.errors import NotFound, Overloaded
+from apps.core.errors import NotFound
 from apps.files import extraction
 from apps.files.access import access_file
 from apps.files.extraction import ExtractionFailed
 from apps.files.models import File, FileState
 from apps.files.pipeline.removal import prefix
+from apps.files.pipeline.turns import turn
 from apps.files.storage import storage
 from apps.files.types import as_kind
 
 WIDTHS = (400, 800, 1200, 1600, 2400)
 """Widths that are kept. Others are rounded up, so that nobody can fill the store with one page."""
 PICTURED = ("pdf", "image")
-_WAIT_S = 10.0
-_rendering = threading.BoundedSemaphore(2)
-# Few may wait for a drawing: each that does keeps a thread of the web process from everybody else.
-_admitted = threading.BoundedSemaphore(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +54,7 @@ def picture(preview: Preview) -> bytes:
 
 
 def _draw(preview: Preview) -> bytes:
-    with _turn(), storage().local(preview.file.object_key) as path:
+    with turn(), storage().local(preview.file.readable_key) as path:
         try:
             png = extraction.render_page(path, as_kind(preview.file.kind), preview.number, preview.width)
         except ExtractionFailed as failed:
@@ -69,13 +63,3 @@ def _draw(preview: Preview) -> bytes:
     if File.objects.filter(id=preview.file.id, state=FileState.DELETED).exists():
         storage().delete_prefix(preview.key)  # deleted while we drew: the purge may have been here already
     return png
-
-
-@contextmanager
-def _turn() -> Iterator[None]:
-    with ExitStack() as held:
-        for gate, wait_s in ((_admitted, 0.0), (_rendering, _WAIT_S)):
-            if not gate.acquire(timeout=wait_s):
-                raise Overloaded("Too many pages are being drawn. Try again in a moment.", retry_after_s=1)
-            held.callback(gate.release)
-        yield

@@ -16,10 +16,21 @@ from django.db import connection, transaction
 from apps.core.notify import notify_user
 from apps.core.valkey import valkey
 from apps.files import indexing
-from apps.files.models import File, FileStage, FileState, Page, PageState, Passage, Searchable, StageName, StageState
+from apps.files.models import (
+    ENDED,
+    File,
+    FileStage,
+    FileState,
+    Page,
+    PageState,
+    Passage,
+    Searchable,
+    StageName,
+    StageState,
+)
 from apps.files.pipeline.leases import Claim, arm, fence, finish
 from apps.files.selectors import file_info
-from apps.files.types import FAULTS
+from apps.files.types import FAULTS, UNLOCKABLE
 
 NOTE_INTERVAL_S = 0.25
 OCR_FANOUT = 4
@@ -106,7 +117,7 @@ def advance(file_id: UUID) -> None:
     """Arm the stages that have work, or settle the file when none is left. Safe to call at any time."""
     with transaction.atomic():
         file = File.objects.select_for_update().filter(id=file_id).first()
-        if file is None or file.state in (FileState.DELETED, FileState.FAILED, FileState.UPLOADING):
+        if file is None or file.state in (*ENDED, FileState.UPLOADING):
             return
         stages = dict(FileStage.objects.filter(file_id=file_id).values_list("name", "state"))
         counts = _counts(file_id)
@@ -180,7 +191,9 @@ def fail(held: Claim, code: str, message: str) -> None:
 
 
 def _set_failed(file: File, code: str, message: str) -> None:
-    file.state, file.stage, file.searchable = FileState.FAILED, "", Searchable.NONE
+    asks = code == "encrypted" and file.kind in UNLOCKABLE
+    file.state, file.stage = FileState.NEEDS_PASSWORD if asks else FileState.FAILED, ""
+    file.searchable = Searchable.NONE
     file.error_code, file.error_message = code, message[:500]
 
 

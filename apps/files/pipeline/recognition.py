@@ -35,7 +35,7 @@ def recognise(file_id: UUID) -> None:
         return
     file = File.objects.get(id=file_id)
     try:
-        with storage().local(file.object_key) as path:  # once a slice: it may be a download
+        with storage().local(file.readable_key) as path:  # once a slice: it may be a download
             while held is not None:
                 _recognise_page(held, path, as_kind(file.kind))
                 ticker.tick()

@@ -109,12 +109,12 @@ def _unless_lost(end: Callable[[], object]) -> None:
 
 def verify(held: Claim, lost: Lost) -> None:
     file = File.objects.get(id=held.file_id)
-    size = storage().size(file.object_key)
+    size = storage().size(file.readable_key)
     if size is None:
         raise FileFault("missing")
-    if size != file.size or size > settings.FILE_MAX_BYTES:
+    if size > settings.FILE_MAX_BYTES or (size != file.size and not file.unlocked_key):
         raise FileFault("size_mismatch")
-    with storage().local(file.object_key) as path:
+    with storage().local(file.readable_key) as path:
         found = inspect(path, as_kind(file.kind), clamd_socket=settings.CLAMD_SOCKET)
     with leases.fence(held):
         copying.lock_content(held.owner_id, found.sha256)
@@ -134,7 +134,7 @@ def parse(held: Claim, lost: Lost) -> None:
     if file.same_as_id and _copy(held, file):
         return
     reader = _Reader(held, lost, file)
-    with storage().local(file.object_key) as path:
+    with storage().local(file.readable_key) as path:
         extraction.run(
             path,
             as_kind(file.kind),
@@ -160,7 +160,7 @@ def _copy(held: Claim, file: File) -> bool:
             waiting = False
             Page.objects.filter(file=file).delete()
             copying.copy_derived(source.id, file.id)
-            File.objects.filter(id=file.id).update(page_count=source.page_count)
+            File.objects.filter(id=file.id).update(page_count=source.page_count, notices=source.notices)
             leases.finish(held)
     if waiting:
         raise _wait_for(file, COPY_WAIT_S, COPY_WAIT_MAX_S)
@@ -187,7 +187,7 @@ class _Reader:
 
     def on_start(self, document: Document) -> None:
         with leases.fence(self._held):
-            File.objects.filter(id=self._file.id).update(page_count=document.page_count)
+            File.objects.filter(id=self._file.id).update(page_count=document.page_count, notices=list(document.notices))
 
     def on_page(self, record: PageRecord) -> None:
         if self._lost.is_set():

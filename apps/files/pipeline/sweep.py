@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from apps.core.valkey import valkey
 from apps.files.indexing import vectors_version
-from apps.files.models import File, FileStage, FileState
+from apps.files.models import ENDED, File, FileStage, FileState
 from apps.files.pipeline.copying import LONG_STATEMENTS
 from apps.files.pipeline.hints import PURGE, hint, queue_of
 from apps.files.pipeline.leases import due
@@ -62,7 +62,7 @@ def _hint_stages() -> int:
     now = timezone.now()
     found = list(
         FileStage.objects.filter(due(now), Q(hinted_at=None) | Q(hinted_at__lt=now - PATIENCE))
-        .exclude(file__state__in=(FileState.DELETED, FileState.FAILED))
+        .exclude(file__state__in=ENDED)
         .order_by("hinted_at")
         .values_list("id", "file_id", "name")[:BATCH]
     )

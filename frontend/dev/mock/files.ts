@@ -79,6 +79,7 @@ function record(name: string, size: number, kind: FileKind): FileRecord {
     searchable: 'none',
     error: null,
     scanner: 'signatures',
+    notices: [],
     created_at: now(),
   }
 }

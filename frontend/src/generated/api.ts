@@ -112,13 +112,29 @@ export interface components {
             /**
              * @description * `pdf` - pdf
              *     * `docx` - docx
+             *     * `pptx` - pptx
+             *     * `sheet` - sheet
+             *     * `csv` - csv
+             *     * `html` - html
+             *     * `eml` - eml
+             *     * `msg` - msg
+             *     * `doc` - doc
+             *     * `ppt` - ppt
+             *     * `rtf` - rtf
+             *     * `epub` - epub
+             *     * `odt` - odt
+             *     * `odp` - odp
+             *     * `zip` - zip
+             *     * `image` - image
              *     * `text` - text
              *     * `markdown` - markdown
-             *     * `image` - image
+             *     * `code` - code
              * @enum {string}
              */
-            kind: "pdf" | "docx" | "text" | "markdown" | "image";
+            kind: "pdf" | "docx" | "pptx" | "sheet" | "csv" | "html" | "eml" | "msg" | "doc" | "ppt" | "rtf" | "epub" | "odt" | "odp" | "zip" | "image" | "text" | "markdown" | "code";
             name: string;
+            /** @description What was left out of a file that could be read. */
+            notices: components["schemas"]["FileError"][];
             page_count: number | null;
             pages_failed: number[];
             pages_ready: number;
@@ -153,11 +169,12 @@ export interface components {
              *     * `processing` - processing
              *     * `ready` - ready
              *     * `partial` - partial
+             *     * `needs_password` - needs_password
              *     * `failed` - failed
              *     * `deleted` - deleted
              * @enum {string}
              */
-            state: "uploading" | "processing" | "ready" | "partial" | "failed" | "deleted";
+            state: "uploading" | "processing" | "ready" | "partial" | "needs_password" | "failed" | "deleted";
         };
         FileError: {
             code: string;
@@ -400,6 +417,9 @@ export interface components {
             size: number;
             /** @description PUT exactly `size` bytes here; keep the ETag of the answer. */
             url: string;
+        };
+        PasswordRequest: {
+            password: string;
         };
         PatchedConversationChangeRequest: {
             archived?: boolean;

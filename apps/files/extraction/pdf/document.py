@@ -67,20 +67,21 @@ class PdfDocument:
     `maps_characters`: whether the file can hold maps from its glyphs to characters; those may be in packed objects.
     """
 
-    def __init__(self, descriptor: int, size: int) -> None:
+    def __init__(self, descriptor: int, size: int, password: str | None = None) -> None:
         if size == 0:
             raise ExtractionFailed(Reason.EMPTY)
         pdfium.FPDF_InitLibrary()
         # Copy-on-write, because ctypes takes writable buffers only; nothing is ever copied.
         self._map = mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
         self._buffer = (ctypes.c_char * size).from_buffer(self._map)
-        self._handle = pdfium.FPDF_LoadMemDocument64(self._buffer, size, None)
-        if not self._handle:
+        secret = password.encode() if password is not None else None
+        self.handle = pdfium.FPDF_LoadMemDocument64(self._buffer, size, secret)
+        if not self.handle:
             raise ExtractionFailed(_FAILURES.get(pdfium.FPDF_GetLastError(), Reason.DAMAGED))
         self._form_info = pdfium.FPDF_FORMFILLINFO(version=2)
-        self.form = pdfium.FPDFDOC_InitFormFillEnvironment(self._handle, self._form_info)
+        self.form = pdfium.FPDFDOC_InitFormFillEnvironment(self.handle, self._form_info)
         self.maps_characters = self._map.find(b"/ToUnicode") >= 0 or self._map.find(b"/ObjStm") >= 0
-        self.page_count = int(pdfium.FPDF_GetPageCount(self._handle))
+        self.page_count = int(pdfium.FPDF_GetPageCount(self.handle))
         if self.page_count < 1:
             raise ExtractionFailed(Reason.DAMAGED)
 
@@ -90,12 +91,12 @@ class PdfDocument:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self.form:
             pdfium.FPDFDOC_ExitFormFillEnvironment(self.form)
-        pdfium.FPDF_CloseDocument(self._handle)
+        pdfium.FPDF_CloseDocument(self.handle)
 
     @property
     def title(self) -> str:
         buffer = ctypes.create_string_buffer(4 * HEADING_MAX_CHARS)
-        length = pdfium.FPDF_GetMetaText(self._handle, b"Title", buffer, len(buffer))
+        length = pdfium.FPDF_GetMetaText(self.handle, b"Title", buffer, len(buffer))
         if not 2 < length <= len(buffer):
             return ""
         return buffer.raw[: length - 2].decode("utf-16-le", "ignore").strip()[:HEADING_MAX_CHARS]
@@ -103,7 +104,7 @@ class PdfDocument:
     @contextmanager
     def page(self, number: int) -> Iterator[Page]:
         """Page `number`, from 1. Raises ValueError when it cannot be opened."""
-        handle = pdfium.FPDF_LoadPage(self._handle, number - 1)
+        handle = pdfium.FPDF_LoadPage(self.handle, number - 1)
         if not handle:
             raise ValueError("page cannot be opened")
         try:

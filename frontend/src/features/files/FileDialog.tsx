@@ -9,6 +9,7 @@ import { FileBadge } from './FileBadge'
 import styles from './FileDialog.module.css'
 import { canAsk, canRetry, download, type FileAction } from './FileRow'
 import { formatBytes } from './limits'
+import { PasswordPrompt } from './PasswordPrompt'
 import { progressOfFile } from './progress'
 import { useFileRecord } from './records'
 
@@ -76,6 +77,10 @@ function Facts({ file, onAction, closeButton }: { file: FileRecord; onAction: Fi
         </div>
         {closeButton}
       </div>
+      {file.state === 'needs_password' && <PasswordPrompt file={file} />}
+      {file.notices.map((notice) => (
+        <Notice key={notice.code}>{notice.message}</Notice>
+      ))}
       {progress.tone === 'error' && <Notice tone="danger">{progress.text}</Notice>}
       <div className={styles.actions}>
         {canAsk(file) && (

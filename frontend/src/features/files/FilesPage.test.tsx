@@ -23,6 +23,7 @@ const file = (id: string, change: Partial<FileRecord> = {}): FileRecord => ({
   searchable: 'hybrid',
   error: null,
   scanner: 'signatures',
+  notices: [],
   created_at: '2026-01-01T00:00:00Z',
   ...change,
 })
@@ -134,6 +135,34 @@ test('a failed file says why and can be read again', async () => {
   await choose('a.pdf', 'Read again')
   expect(await screen.findByText('Checking the file')).toBeTruthy()
   expect(calls).toContain('POST /api/files/a/retry')
+})
+
+test('a protected file asks for its password until the right one is given', async () => {
+  all = [file('a', { state: 'needs_password', error: { code: 'encrypted', message: 'The file is protected with a password.' } })]
+  const passed = vi.mocked(fetch)
+  const answers = [
+    new Response(JSON.stringify({ code: 'unreadable_file', detail: 'This password does not open the file.', reason: 'wrong_password' }), { status: 422 }),
+    new Response(JSON.stringify({ ...all[0], state: 'processing', stage: 'verify', error: null })),
+  ]
+  const sent: unknown[] = []
+  vi.stubGlobal('fetch', async (path: string, init: RequestInit) => {
+    if (!path.endsWith('/password')) return passed(path, init)
+    sent.push(JSON.parse(init.body as string))
+    return answers.shift()
+  })
+  render(<FilesPage onAsk={() => undefined} />)
+  await userEvent.click(await screen.findByRole('button', { name: /^a.pdf/ }))
+  const dialog = await screen.findByRole('dialog')
+  const field = await within(dialog).findByLabelText('Password of the file')
+  await userEvent.type(field, 'guess')
+  await userEvent.click(within(dialog).getByRole('button', { name: 'Open' }))
+  expect(await within(dialog).findByText('This password does not open the file.')).toBeTruthy()
+  await userEvent.clear(field)
+  await userEvent.type(field, 'sesame ')
+  await userEvent.click(within(dialog).getByRole('button', { name: 'Open' }))
+  expect(await within(dialog).findByText('Checking the file')).toBeTruthy()
+  expect(within(dialog).queryByLabelText('Password of the file')).toBeNull()
+  expect(sent).toEqual([{ password: 'guess' }, { password: 'sesame ' }])
 })
 
 test('details show each page, and asking hands the file on', async () => {

@@ -169,7 +169,7 @@ function Empty({ onUpload }: { onUpload: () => void }) {
     <div className={styles.empty}>
       <IconFile aria-hidden />
       <h2>No files yet</h2>
-      <p>Upload a PDF, a Word file, a text or an image and ask about it. You can ask about the first pages while the rest is still being read.</p>
+      <p>Upload a document, a spreadsheet, a mail or a picture and ask about it. You can ask about the first pages while the rest is still being read.</p>
       <Button variant="primary" icon={<IconUpload aria-hidden />} onClick={onUpload}>
         Upload a file
       </Button>

@@ -21,6 +21,7 @@ const record = (change: Partial<FileRecord> = {}): FileRecord => ({
   searchable: 'none',
   error: null,
   scanner: null,
+  notices: [],
   created_at: '2026-01-01T00:00:00Z',
   ...change,
 })

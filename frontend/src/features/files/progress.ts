@@ -38,6 +38,8 @@ export function progressOfFile(file: FileRecord): Progress {
       return { text: file.page_count === null ? 'Ready' : pages(file.page_count), fraction: null, tone: 'ok' }
     case 'partial':
       return { text: partial(file), fraction: null, tone: 'warn' }
+    case 'needs_password':
+      return { text: 'Needs its password', fraction: null, tone: 'warn' }
     case 'failed':
       return { text: file.error?.message ?? 'The file could not be read.', fraction: null, tone: 'error' }
     case 'deleted':
