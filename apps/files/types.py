@@ -147,7 +147,7 @@ FAULTS: Mapping[str, str] = {
 NOTICES: Mapping[str, str] = {
     "depth_limited": "Files inside files were read to a depth of three only.",
     "parts_unread": "Some of the files or pictures inside could not be read.",
-    "cut_short": "The tables are larger than can be read; their beginning was.",
+    "cut_short": "There is more in the file than can be read; its beginning was.",
 }
 """What was left out of a file that could be read all the same."""
 

@@ -31,8 +31,8 @@ def _relations(targets: Sequence[tuple[str, str]]) -> str:
     return f'<Relationships xmlns="{_RELATIONS}">{items}</Relationships>'
 
 
-def workbook(sheets: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
-    """XLSX. Cells are texts, numbers or None."""
+def workbook(sheets: Mapping[str, Sequence[Sequence[object]]], *, raw: str = "") -> bytes:
+    """XLSX. Cells are texts, numbers or None; `raw` is XML that follows in each sheet."""
 
     def cell(value: object) -> str:
         if value is None:
@@ -53,7 +53,7 @@ def workbook(sheets: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
     for number, rows in enumerate(sheets.values()):
         data = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
         members[f"xl/worksheets/s{number}.xml"] = (
-            f'<worksheet xmlns="{_OFFICE}/spreadsheetml/2006/main"><sheetData>{data}</sheetData></worksheet>'
+            f'<worksheet xmlns="{_OFFICE}/spreadsheetml/2006/main"><sheetData>{data}{raw}</sheetData></worksheet>'
         )
     return package(members)
 

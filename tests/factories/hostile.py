@@ -113,3 +113,25 @@ def nested_word(depth: int) -> bytes:
     """The body of a Word document with tables inside tables, `depth` deep."""
     opening, closing = "<w:tbl><w:tr><w:tc>", "<w:p><w:r><w:t>x</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
     return (opening * depth + closing * depth).encode()
+
+
+# Kinds without pages
+
+
+def entities(levels: int = 7) -> str:
+    """A document type whose entity `h` expands to more than any machine holds."""
+    names = "abcdefgh"
+    steps = "".join(f'<!ENTITY {names[at + 1]} "{f"&{names[at]};" * 50}">' for at in range(levels))
+    return f'<!DOCTYPE x [<!ENTITY a "{"ha" * 1000}">{steps}]>'
+
+
+def endless_parts(count: int) -> bytes:
+    """A mail whose parts all begin with the same line."""
+    part = b"--a\nContent-Type: multipart/mixed; boundary=a\n\n"
+    return b"Subject: x\nContent-Type: multipart/mixed; boundary=a\n\n" + part * count
+
+
+def parts_in_parts(depth: int) -> bytes:
+    return b"Subject: x\n" + b"".join(
+        b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (at, at) for at in range(depth)
+    )

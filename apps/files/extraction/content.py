@@ -6,12 +6,15 @@ documents, members of an archive) are read through `Scope.inside`, which bounds 
 
 from __future__ import annotations
 
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 
+import olefile
 from lxml import etree
 
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Notice, Reason
@@ -145,16 +148,21 @@ def parse_xml(data: bytes) -> Any:
         raise ExtractionFailed(Reason.DAMAGED) from error
 
 
-def ole_reason(file: BinaryIO) -> Reason:
-    """What an OLE file means where a ZIP was expected: Office keeps an encrypted package in one."""
-    import olefile
-
-    file.seek(0)
+@contextmanager
+def opened_ole(file: BinaryIO) -> Iterator[olefile.OleFileIO]:
+    """An OLE container. Raises ExtractionFailed, also for what damage leads to while it is read."""
     try:
         with olefile.OleFileIO(file) as ole:
-            return Reason.ENCRYPTED if ole.exists("EncryptedPackage") else Reason.DAMAGED
-    except OSError:
-        return Reason.DAMAGED
+            yield ole
+    except (OSError, struct.error, ValueError, LookupError, ArithmeticError, AttributeError, TypeError) as error:
+        raise ExtractionFailed(Reason.DAMAGED) from error
+
+
+def ole_reason(file: BinaryIO) -> Reason:
+    """What an OLE file means where a ZIP was expected: Office keeps an encrypted package in one."""
+    file.seek(0)
+    with opened_ole(file) as ole:
+        return Reason.ENCRYPTED if ole.exists("EncryptedPackage") else Reason.DAMAGED
 
 
 def table_text(rows: Iterable[Iterable[str]]) -> str:

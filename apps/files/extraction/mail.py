@@ -17,6 +17,7 @@ from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, Ex
 _SHOWN = ("From", "To", "Cc", "Date")
 _MAX_PARTS = 1_000
 _MAX_NESTING = 60
+_MAX_HEADER = 10_000
 
 
 def heading(subject: str, fields: list[tuple[str, str]]) -> list[Element]:
@@ -27,13 +28,15 @@ def heading(subject: str, fields: list[tuple[str, str]]) -> list[Element]:
 
 
 def _header(message: Message, name: str) -> str:
-    value = message.get(name)
-    if value is None:
-        return ""
+    return _decoded(str(message.get(name) or ""))
+
+
+def _decoded(value: str) -> str:
+    value = value[:_MAX_HEADER]  # long ones take quadratic time
     try:
-        return clean(str(make_header(decode_header(str(value)))))
+        return clean(str(make_header(decode_header(value))))
     except (HeaderParseError, LookupError, ValueError, UnicodeError):
-        return clean(str(value))
+        return clean(value)
 
 
 def _payload(part: Message) -> bytes:
@@ -51,9 +54,8 @@ def _text(part: Message) -> str:
 
 def _file_name(part: Message, number: int) -> str:
     try:
-        raw = part.get_filename()
-        name = clean(str(make_header(decode_header(raw)))) if raw else ""
-    except (HeaderParseError, LookupError, ValueError, UnicodeError):
+        name = _decoded(part.get_filename() or "")
+    except (LookupError, ValueError, UnicodeError):
         name = ""
     if name or part.get_content_type() != "message/rfc822":
         return name or f"part {number}"

@@ -14,7 +14,7 @@ import olefile
 
 from apps.files.extraction import mail, markup, plain, rtf
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Scope
+from apps.files.extraction.content import Content, Scope, opened_ole
 from apps.files.extraction.types import HEADING_MAX_CHARS, Element, ExtractionFailed, Reason
 
 _SUBJECT, _BODY, _HTML, _RTF = 0x0037, 0x1000, 0x1013, 0x1009
@@ -150,11 +150,8 @@ def _sections(message: _Storage, scope: Scope) -> tuple[list[list[Element]], str
 
 def read(file: BinaryIO, scope: Scope) -> Content:
     """Raises ExtractionFailed."""
-    try:
-        with olefile.OleFileIO(file) as ole:
-            if not ole.exists(_PROPERTIES):
-                raise ExtractionFailed(Reason.DAMAGED)
-            sections, subject = _sections(_Storage(ole, (), 32), scope)
-    except (OSError, struct.error, IndexError) as error:
-        raise ExtractionFailed(Reason.DAMAGED) from error
+    with opened_ole(file) as ole:
+        if not ole.exists(_PROPERTIES):
+            raise ExtractionFailed(Reason.DAMAGED)
+        sections, subject = _sections(_Storage(ole, (), 32), scope)
     return Content(sections, subject[:HEADING_MAX_CHARS])

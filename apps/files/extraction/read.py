@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 from apps.files.extraction.answer import Job, page_message, say
-from apps.files.extraction.types import Document, ExtractionFailed, Heading, PageRecord, Reason
+from apps.files.extraction.types import Document, ExtractionFailed, Heading, Notice, PageRecord, Reason
 
 
 def _pdf(job: Job) -> Iterator[PageRecord | Document]:
@@ -25,9 +25,13 @@ def _pdf(job: Job) -> Iterator[PageRecord | Document]:
         )
 
 
+_CUT = frozenset({"sheet", "csv", "zip", "eml", "msg"})
+"""Kinds whose beginning is of use without their end."""
+
+
 def _flowing(job: Job) -> Iterator[PageRecord | Document]:
     """Kinds without pages of their own: all elements first, then cut."""
-    from apps.files.extraction.content import Scope
+    from apps.files.extraction.content import MAX_ELEMENTS, Scope
     from apps.files.extraction.paging import cut_pages
     from apps.files.extraction.readers import read_part, reader_of
 
@@ -36,9 +40,12 @@ def _flowing(job: Job) -> Iterator[PageRecord | Document]:
         content = reader_of(job["kind"])(file, scope)
     if not content.elements:
         raise ExtractionFailed(Reason.EMPTY)
-    pages = cut_pages(*content.sections)
-    if len(pages) > int(job["max_pages"]):
+    pages, most = cut_pages(*content.sections), int(job["max_pages"])
+    if len(pages) > most and job["kind"] not in _CUT:
         raise ExtractionFailed(Reason.TOO_MANY_PAGES)
+    if len(pages) > most or len(content.elements) >= MAX_ELEMENTS:
+        scope.notice(Notice.CUT_SHORT)
+    pages = pages[:most]
     yield Document(page_count=len(pages), title=content.title, notices=tuple(sorted(scope.spent.notices)))
     yield from pages[int(job["first"]) - 1 :]
 

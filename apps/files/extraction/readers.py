@@ -11,7 +11,7 @@ from functools import partial
 from importlib import import_module
 from typing import BinaryIO
 
-from apps.files.extraction.content import OLE, Content, Scope
+from apps.files.extraction.content import OLE, Content, Scope, opened_ole
 from apps.files.extraction.types import Element, ExtractionFailed, Notice, Reason
 from apps.files.types import Kind, kind_of
 
@@ -88,25 +88,18 @@ def _first(marks: tuple[tuple[str, Kind], ...], there: Callable[[str], bool]) ->
 
 
 def _has_stream(data: bytes, name: str) -> bool:
-    import olefile
-
-    with olefile.OleFileIO(data) as ole:
+    with opened_ole(io.BytesIO(data)) as ole:
         return bool(ole.exists(name))
 
 
 def _object(data: bytes) -> tuple[str, bytes] | None:
     """Name and bytes of what an embedded OLE object wraps."""
-    import olefile
-
-    try:
-        with olefile.OleFileIO(data) as ole:
-            for stream in ("Package", "CONTENTS", "EmbeddedOdf"):
-                if ole.exists(stream):
-                    return "", ole.openstream(stream).read()
-            if ole.exists("\x01Ole10Native"):
-                return _native(ole.openstream("\x01Ole10Native").read())
-    except OSError as error:
-        raise ExtractionFailed(Reason.DAMAGED) from error
+    with opened_ole(io.BytesIO(data)) as ole:
+        for stream in ("Package", "CONTENTS", "EmbeddedOdf"):
+            if ole.exists(stream):
+                return "", ole.openstream(stream).read()
+        if ole.exists("\x01Ole10Native"):
+            return _native(ole.openstream("\x01Ole10Native").read())
     return None
 
 

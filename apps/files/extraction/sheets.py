@@ -14,16 +14,16 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-import olefile
 import python_calamine
 import xlrd
 
 from apps.files.extraction import plain
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import OLE, Content, Package, Scope, table_text
+from apps.files.extraction.content import OLE, Content, Package, Scope, opened_ole, table_text
 from apps.files.extraction.types import Category, Element, ExtractionFailed, Notice, Reason
 
 MAX_CHARS = 5_000_000  # of all sheets together: about as many pages as a file may have
+_BETWEEN = " | "
 _EXACT = 1e15
 _ZIP = b"PK\x03\x04"
 _DELIMITERS = ",;\t|"
@@ -77,7 +77,7 @@ class _Room:
     def fill(self, rows: Iterable[Iterable[object]]) -> Iterator[Row]:
         for row in rows:
             cells = [shown(cell) for cell in row]
-            self._left -= sum(map(len, cells)) + 1
+            self._left -= sum(len(cell) + len(_BETWEEN) for cell in cells)
             if self._left < 0:
                 self._scope.notice(Notice.CUT_SHORT)
                 return
@@ -113,13 +113,10 @@ def _rewound(file: BinaryIO) -> BinaryIO:
 
 
 def _check_container(file: BinaryIO) -> None:
-    try:
-        with olefile.OleFileIO(file) as ole:
-            name = next((name for name in ("Workbook", "Book") if ole.exists(name)), None)
-            if ole.exists("EncryptedPackage") or (name and _is_encrypted(ole.openstream(name).read(1 << 16))):
-                raise ExtractionFailed(Reason.ENCRYPTED)
-    except OSError as error:
-        raise ExtractionFailed(Reason.DAMAGED) from error
+    with opened_ole(file) as ole:
+        name = next((name for name in ("Workbook", "Book") if ole.exists(name)), None)
+        if ole.exists("EncryptedPackage") or (name and _is_encrypted(ole.openstream(name).read(1 << 16))):
+            raise ExtractionFailed(Reason.ENCRYPTED)
 
 
 def _is_encrypted(data: bytes) -> bool:

@@ -6,10 +6,8 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO
 
-import olefile
-
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Scope
+from apps.files.extraction.content import Content, Scope, opened_ole
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
 _DOCUMENT, _SLIDE, _LIST, _PERSIST, _HEADER = 0x03E8, 0x03EE, 0x0FF0, 0x03F3, 0x0F9F
@@ -92,13 +90,8 @@ def _elements(kind: int, text: str) -> Iterator[Element]:
 
 def read(file: BinaryIO, scope: Scope) -> Content:
     """Raises ExtractionFailed."""
-    try:
-        with olefile.OleFileIO(file) as ole:
-            if ole.exists("EncryptedSummary") or ole.exists("EncryptedPackage"):
-                raise ExtractionFailed(Reason.ENCRYPTED)
-            if not ole.exists("PowerPoint Document"):
-                raise ExtractionFailed(Reason.DAMAGED)
-            data = bytes(ole.openstream("PowerPoint Document").read())
-    except (OSError, struct.error, IndexError) as error:
-        raise ExtractionFailed(Reason.DAMAGED) from error
-    return Content(_Reader(data).slides())
+    with opened_ole(file) as ole:
+        if ole.exists("EncryptedSummary") or ole.exists("EncryptedPackage"):
+            raise ExtractionFailed(Reason.ENCRYPTED)
+        data = ole.openstream("PowerPoint Document").read()
+    return Content(_Reader(bytes(data)).slides())

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import olefile
 
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Scope, bounded, table_text
+from apps.files.extraction.content import Content, Scope, bounded, opened_ole, table_text
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
 _MAGIC = 0xA5EC
@@ -211,15 +211,12 @@ def _parts(document: _Document) -> Iterator[tuple[int, int, Category | None]]:
 
 def read(file: BinaryIO, scope: Scope) -> Content:
     """Raises ExtractionFailed."""
-    try:
-        with olefile.OleFileIO(file) as ole:
-            document = _Document(ole)
-            reader = _Reader(document)
-            elements: list[Element] = []
-            for start, end, apart in _parts(document):
-                found = bounded(reader.elements(start, end))
-                elements += [Element(apart, element.text) if apart else element for element in found]
-            title = clean(str((ole.get_metadata().title or b"").decode("cp1252", "replace")))
-    except (OSError, struct.error, IndexError, KeyError, AttributeError) as error:
-        raise ExtractionFailed(Reason.DAMAGED) from error
+    elements: list[Element] = []
+    with opened_ole(file) as ole:
+        document = _Document(ole)
+        reader = _Reader(document)
+        for start, end, apart in _parts(document):
+            found = bounded(reader.elements(start, end))
+            elements += [Element(apart, element.text) if apart else element for element in found]
+        title = clean((ole.get_metadata().title or b"").decode("cp1252", "replace"))
     return Content([elements], title[:HEADING_MAX_CHARS])
