@@ -134,6 +134,7 @@ FAULTS: Mapping[str, str] = {
     "empty": "There is nothing to read in the file.",
     "damaged": "The file is damaged or incomplete. Open it on your computer, save it again and upload that copy.",
     "encrypted": "The file is protected with a password.",
+    "locked": "The file is protected in a way that cannot be opened here. Remove the protection and upload it again.",
     "mislabelled": "The file is not what its name says.",
     "bomb": "The file unpacks to far more than it should and was not opened.",
     "infected": "A malware scanner flagged the file. It was not opened.",

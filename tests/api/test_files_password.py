@@ -105,6 +105,7 @@ def test_what_cannot_be_opened_with_a_password_says_so(caller: Caller) -> None:
     data = formats.package({"mimetype": "x", "content.xml": "noise", "META-INF/manifest.xml": manifest})
     file = caller.ingest("a.odt", data)
     assert (file["state"], file["error"]["code"]) == ("failed", "encrypted")
+    assert "Remove the protection" in file["error"]["message"]
 
 
 def test_deleting_takes_the_opened_copy_along(caller: Caller) -> None:

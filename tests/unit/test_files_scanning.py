@@ -15,7 +15,7 @@ import pytest
 
 from apps.files.scanning import archive, clamd, inspect
 from apps.files.types import FileFault, Kind, Retryable
-from tests.factories import documents
+from tests.factories import documents, formats, ole
 
 NO_SOCKET = "/nonexistent/clamd.ctl"
 
@@ -48,6 +48,18 @@ def reason(path: Path, kind: Kind, clamd_socket: str = NO_SOCKET) -> str:
         ("text", documents.markdown),
         ("markdown", documents.markdown),
         ("markdown", documents.text),
+        ("code", documents.text),
+        ("csv", lambda: b"a,b\n1,2\n"),
+        ("rtf", lambda: b"{\\rtf1 text}"),
+        ("sheet", lambda: formats.workbook({"a": [["x"]]})),
+        ("pptx", lambda: formats.presentation([("a", ["b"])])),
+        ("odt", lambda: formats.open_document("<text:p>x</text:p>")),
+        ("epub", lambda: formats.book(["<p>x</p>"])),
+        ("zip", lambda: formats.package({"a.txt": "x"})),
+        ("eml", lambda: formats.mail("a", "b")),
+        ("msg", lambda: ole.message({0x0037: "a"})),
+        ("doc", lambda: ole.word([("x\r", b"\0\0")])),
+        ("docx", lambda: ole.container({"EncryptedPackage": b"x"})),
     ],
 )  # fmt: skip
 def test_honest_files_pass_with_their_hash(tmp_path: Path, kind: Kind, make: Callable[[], bytes]) -> None:
@@ -55,6 +67,20 @@ def test_honest_files_pass_with_their_hash(tmp_path: Path, kind: Kind, make: Cal
     found = inspect(written(tmp_path, body), kind, clamd_socket=NO_SOCKET)
     assert found.sha256 == hashlib.sha256(body).hexdigest()
     assert found.scanner == "signatures"
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("doc", lambda: b"{\\rtf1 text}"),
+        ("docx", lambda: formats.workbook({"a": [["x"]]})),
+        ("zip", documents.word),
+        ("sheet", lambda: b"<table><tr><td>x</td></tr></table>"),
+        ("pdf", lambda: ole.word([("x\r", b"\0\0")])),
+    ],
+)  # fmt: skip
+def test_what_is_something_else_is_told_so(tmp_path: Path, kind: Kind, make: Callable[[], bytes]) -> None:
+    assert reason(written(tmp_path, make()), kind) == "mislabelled"
 
 
 def test_the_test_signature_is_found_across_the_borders_of_reads(tmp_path: Path) -> None:

@@ -166,9 +166,9 @@ def ole_reason(file: BinaryIO) -> Reason:
 
 
 def table_text(rows: Iterable[Iterable[str]]) -> str:
-    """Rows as lines with " | " between cells; empty rows are left out, and so are line breaks in cells."""
+    """Rows as lines with " | " between cells, also empty ones; empty rows are left out, and line breaks in cells."""
     lines = (" | ".join(" ".join(cell.split()) for cell in row) for row in rows)
-    return "\n".join(line.strip(" ") for line in lines if line.strip(" |"))
+    return "\n".join(line for line in lines if line.strip(" |"))
 
 
 def bounded(elements: Iterable[Element]) -> Iterator[Element]:

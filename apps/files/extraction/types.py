@@ -55,6 +55,7 @@ class Reason(StrEnum):
 
     ENCRYPTED = "encrypted"
     WRONG_PASSWORD = "wrong_password"  # noqa: S105 - a reason
+    LOCKED = "locked"
     DAMAGED = "damaged"
     EMPTY = "empty"
     TOO_MANY_PAGES = "too_many_pages"
@@ -77,6 +78,7 @@ class Notice(StrEnum):
 SENTENCES: Mapping[Reason, str] = {
     Reason.ENCRYPTED: "The file is protected with a password.",
     Reason.WRONG_PASSWORD: "This password does not open the file. Mind capital letters, and try again.",
+    Reason.LOCKED: "This kind of protection cannot be opened here. Remove it and upload the file again.",
     Reason.DAMAGED: "The file is damaged or incomplete. Open it on your computer, save it again and upload that copy.",
     Reason.EMPTY: "There is nothing to read in the file.",
     Reason.TOO_MANY_PAGES: "The file has more pages than can be read. Split it and upload the parts.",

@@ -52,9 +52,9 @@ def _office(file: BinaryIO, password: str) -> bytes:
         document.decrypt(unlocked)
     except InvalidKeyError as error:
         raise ExtractionFailed(Reason.WRONG_PASSWORD) from error
-    except DecryptionError as error:  # some of its formats can only tell by what comes out
-        raise ExtractionFailed(Reason.UNSUPPORTED) from error
-    except (FileFormatError, ParseError, struct.error, OSError, ValueError, AttributeError, KeyError) as error:
+    except (DecryptionError, FileFormatError) as error:
+        raise ExtractionFailed(Reason.LOCKED) from error
+    except (ParseError, struct.error, OSError, ValueError, AttributeError, KeyError) as error:
         raise ExtractionFailed(Reason.DAMAGED) from error
     return unlocked.getvalue()
 

@@ -194,6 +194,8 @@ def _set_failed(file: File, code: str, message: str) -> None:
     asks = code == "encrypted" and file.kind in UNLOCKABLE
     file.state, file.stage = FileState.NEEDS_PASSWORD if asks else FileState.FAILED, ""
     file.searchable = Searchable.NONE
+    if code == "encrypted" and not asks:
+        message = FAULTS["locked"]
     file.error_code, file.error_message = code, message[:500]
 
 

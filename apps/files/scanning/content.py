@@ -132,6 +132,8 @@ def _true_kind(path: Path, head: bytes, found: ContentTypeInfo, named: Kind) -> 
         return "pdf"
     if named == "sheet" and head.startswith(b"\x09") and found.label in ("xls", "unknown"):
         return "sheet"
+    if head.lstrip().startswith(b"{\\rtf"):
+        return "rtf"
     return "text" if _utf16(head) or (found.is_text and b"\0" not in head) else None
 
 
