@@ -96,7 +96,13 @@ def _table_row(found: Found, test: dict[str, Any]) -> bool:
 
 
 def _count(found: Found, test: dict[str, Any]) -> bool:
-    return test["what"] == "pages" and len(found.pages) == int(test["value"])
+    elements = [element for page in found.pages for element in page.elements]
+    counts = {
+        "pages": len(found.pages),
+        "tables": sum(element.category is Category.TABLE for element in elements),
+        "attachments": sum(element.text.startswith("Attachment: ") for element in elements),
+    }
+    return counts.get(test["what"]) == int(test["value"])
 
 
 def _state(found: Found, test: dict[str, Any]) -> bool:
@@ -107,7 +113,8 @@ def _state(found: Found, test: dict[str, Any]) -> bool:
         ]
     if least := re.match(r">=\s*(\d+) table regions", wanted):
         return sum(e.category is Category.TABLE for page in found.pages for e in page.elements) >= int(least.group(1))
-    return wanted in STATES and STATES[wanted](found)
+    said = found.document.notices if found.document is not None else ()
+    return STATES[wanted](found) if wanted in STATES else wanted in (found.failure, *said)
 
 
 STATES: dict[str, Callable[[Found], bool]] = {

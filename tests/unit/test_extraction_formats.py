@@ -263,11 +263,11 @@ def test_word_notes_headers_and_what_is_embedded(tmp_path: Path) -> None:
     import docx
 
     document = docx.Document()
-    document.add_paragraph("body")
+    document.add_comment(document.add_paragraph("body").runs, text="a comment")
     document.sections[0].header.paragraphs[0].text = "on every page"
     document.save(str(tmp_path / "made.docx"))
     found = read(tmp_path, (tmp_path / "made.docx").read_bytes(), "docx")
-    assert found.found == [("NarrativeText", "body"), ("Header", "on every page")]
+    assert found.found == [("NarrativeText", "body"), ("NarrativeText", "a comment"), ("Header", "on every page")]
 
 
 # Archives, code, pictures

@@ -65,6 +65,24 @@ def test_what_was_filled_into_a_form_is_read(tmp_path: Path) -> None:
     assert all(element.box is not None for element in page.elements)
 
 
+def test_what_was_noted_on_a_page_is_read(tmp_path: Path) -> None:
+    notes = "".join(
+        f"<< /Type /Annot /Subtype /{kind} /Rect [72 600 172 620] /Contents ({text}) >> "
+        for kind, text in (("Text", "a comment"), ("FreeText", "a note"), ("Popup", "a comment"), ("Link", "a link"))
+    )
+    whole = hostile.pdf(
+        [
+            "<< /Type /Catalog /Pages 2 0 R >>",
+            "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Annots [{notes}]"
+            " /Resources << /Font << /F1 5 0 R >> >> >>",
+            hostile.stream(hostile.text_at(72, 700, "text")),
+            hostile.FONT,
+        ]
+    )
+    assert read(tmp_path, whole).text == "text\n\na comment\n\na note"
+
+
 def test_letters_that_are_set_apart_are_words_all_the_same(tmp_path: Path) -> None:
     words = ["Seven", "mules", "carried", "the", "instruments"]
     shown = " -520 ".join(" -170 ".join(f"({letter})" for letter in word) for word in words)

@@ -158,9 +158,9 @@ def _owner(node: Any) -> Any:
     return parent
 
 
-_NOTES = ("footnotes", "endnotes")
+_NOTES = ("footnotes.", "endnotes.", "comments.")
 _EDGES = (("header", Category.HEADER), ("footer", Category.FOOTER))
-_NOTE_TAGS = (qn("w:footnote"), qn("w:endnote"))
+_NOTE_TAGS = (qn("w:footnote"), qn("w:endnote"), qn("w:comment"))
 
 
 def _part_name(part: Any) -> str:

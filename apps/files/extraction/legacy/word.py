@@ -197,13 +197,14 @@ def _paragraph(text: str, style: int, kinds: dict[int, int]) -> Iterator[Element
 
 
 def _parts(document: _Document) -> Iterator[tuple[int, int, Category | None]]:
-    """Stretches of the text: the body, then footnotes and endnotes, then text boxes; headers and footers apart."""
+    """Stretches of the text: the body, then footnotes, comments, endnotes and boxes; headers and footers apart."""
     main, footnotes, headers, macros, annotations, endnotes, boxes, _ = (max(0, length) for length in document.lengths)
     ends = [main]
     for length in (footnotes, headers, macros, annotations, endnotes, boxes):
         ends.append(ends[-1] + length)
     yield 0, ends[0], None
     yield ends[0], ends[1], None
+    yield ends[3], ends[4], None
     yield ends[4], ends[5], None
     yield ends[5], ends[6], None
     yield ends[1], ends[2], Category.HEADER

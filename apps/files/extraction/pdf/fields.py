@@ -13,6 +13,11 @@ from apps.files.extraction.types import Category, Element
 
 _MAX_ANNOTATIONS = 2_000
 _MAX_UNITS = 20_000
+_UNREAD = (
+    pdfium.FPDF_ANNOT_LINK,
+    pdfium.FPDF_ANNOT_POPUP,
+    pdfium.FPDF_ANNOT_FILEATTACHMENT,
+)  # a pop-up repeats its note
 _CHECKED = (pdfium.FPDF_FORMFIELD_CHECKBOX, pdfium.FPDF_FORMFIELD_RADIOBUTTON)
 _Getter = Callable[[object, int], int]
 
@@ -36,10 +41,12 @@ def _value(document: PdfDocument, annotation: object) -> str:
 
 def _field(document: PdfDocument, annotation: object) -> tuple[Category, str] | None:
     kind = int(pdfium.FPDFAnnot_GetSubtype(annotation))
-    if kind == pdfium.FPDF_ANNOT_FREETEXT:
+    if kind in _UNREAD:
+        return None
+    if kind != pdfium.FPDF_ANNOT_WIDGET:
         note = _text(lambda buffer, size: pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", buffer, size))
         return (Category.UNCATEGORIZED_TEXT, note) if note else None
-    if kind != pdfium.FPDF_ANNOT_WIDGET or not document.form or not (value := _value(document, annotation)):
+    if not document.form or not (value := _value(document, annotation)):
         return None
     name = _text(lambda buffer, size: pdfium.FPDFAnnot_GetFormFieldName(document.form, annotation, buffer, size))
     return Category.FORM_KEYS_VALUES, f"{name}: {value}" if name else value
