@@ -52,7 +52,7 @@ export function DropZone({ onFiles, title = 'Drop files to ask about them' }: Dr
       <div className={styles.dropBox}>
         <IconUpload aria-hidden />
         <p className={styles.dropTitle}>{title}</p>
-        <p>PDF, Word, text, Markdown, PNG or JPEG; up to 100 MB each</p>
+        <p>Documents, spreadsheets, mail, pictures, text, code or ZIP; up to 100 MB each</p>
       </div>
     </div>
   )
