@@ -5,7 +5,8 @@ LOCAL := $(PYTHON) -m infra.local
 UP := $(if $(S3),--with-s3) $(if $(QUIET),--quiet)
 export PYTHONPATH := $(CURDIR)
 
-.PHONY: help up up-detached down status setup test test-faults check bench bench-inference bench-router bench-parse doctor clean clean-data lock env
+.PHONY: help up up-detached down status setup test test-faults check bench \
+	bench-inference bench-router bench-parse bench-citations doctor clean clean-data lock env
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +19,7 @@ help:
 	@echo "make bench-inference   the same for the inference tier alone: admission, overload, failover"
 	@echo "make bench-router DATA=DIR   train and judge the router's estimate on labelled questions (docs/routing.md)"
 	@echo "make bench-parse DATA=DIR    facts that must be found in difficult documents (docs/files.md)"
+	@echo "make bench-citations         wrong citations that are noticed; DATA=DIR adds real answers"
 	@echo "make env         secrets for docker compose (.env)"
 	@echo "make doctor       what is wrong with this installation, and what to do"
 	@echo "make clean        remove what was installed and built; make clean-data also what people stored"
@@ -57,6 +59,8 @@ bench-router:
 
 bench-parse:
 	@$(if $(DATA),PARLEY_BENCH_PARSE="$(abspath $(DATA))") $(LOCAL) bench parse $(ARGS)
+bench-citations:
+	@$(if $(DATA),PARLEY_BENCH_CITATIONS="$(abspath $(DATA))") $(LOCAL) bench citations $(ARGS)
 
 doctor:
 	@$(LOCAL) doctor $(ARGS)

@@ -35,6 +35,12 @@ class Measurement:
         return REPORTS / f"{self.name}.json"
 
 
+def _optional(key: str) -> tuple[str, ...]:
+    """A folder of real data, for a measurement that has generated data too."""
+    data = os.environ.get(key)
+    return ("--data", data) if data else ()
+
+
 def measurements() -> list[Measurement]:
     found = [
         Measurement("streaming"),
@@ -43,6 +49,7 @@ def measurements() -> list[Measurement]:
         Measurement("inference"),
         Measurement("files"),
         Measurement("failover"),
+        Measurement("citations", _optional("PARLEY_BENCH_CITATIONS")),
         Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),
     ]
     found += [Measurement(name, ("--data", data)) for name, key in DATA.items() if (data := os.environ.get(key))]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
-from uuid import UUID
+from typing import Any, Literal
+from uuid import UUID, uuid4
 
 from django.utils import timezone
 
 from apps.accounts.types import Actor
 from apps.files.indexing import index_page
 from apps.files.models import File, FileState, Page, PageState
+from apps.files.types import PassageHit
 
 
 def make_file(actor: Actor, *, name: str = "report.pdf", pages: int = 0, state: str = FileState.READY) -> File:
@@ -64,3 +65,25 @@ def make_document(actor: Actor, texts: Sequence[str], *, name: str = "report.pdf
     for number, text in enumerate(texts, start=1):
         add_page(file, number, text)
     return file
+
+
+def make_hit(
+    text: str,
+    *,
+    page: int = 1,
+    name: str = "report.pdf",
+    heading: str = "",
+    source: Literal["digital", "ocr"] = "digital",
+) -> PassageHit:
+    """A passage as search gives it, without a row."""
+    return PassageHit(
+        passage_id=uuid4(),
+        file_id=UUID(int=1),
+        file_name=name,
+        page=page,
+        heading=heading,
+        text=text,
+        boxes=((0.1, 0.1, 0.9, 0.2),),
+        source=source,
+        score=1.0,
+    )

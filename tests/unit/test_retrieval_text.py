@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from typing import Literal
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
@@ -14,30 +13,8 @@ from apps.files.retrieval.citations import attribute, cite, marks, without_unkno
 from apps.files.retrieval.context import as_data, estimate_tokens, fit_sources
 from apps.files.retrieval.fusion import Candidate, fingerprint, fuse, without_duplicates
 from apps.files.retrieval.pages import Directed, directed, spread
-from apps.files.types import PassageHit
 from tests.factories import documents
-
-
-def hit(
-    text: str,
-    *,
-    page: int = 1,
-    name: str = "report.pdf",
-    heading: str = "",
-    source: Literal["digital", "ocr"] = "digital",
-) -> PassageHit:
-    return PassageHit(
-        passage_id=uuid4(),
-        file_id=UUID(int=1),
-        file_name=name,
-        page=page,
-        heading=heading,
-        text=text,
-        boxes=((0.1, 0.1, 0.9, 0.2),),
-        source=source,
-        score=1.0,
-    )
-
+from tests.factories.passages import make_hit as hit
 
 # Pages
 

@@ -33,6 +33,12 @@ class CitationSerializer(serializers.Serializer[Any]):
     attributed = serializers.BooleanField(
         required=False, help_text="True when the answer did not cite and the passage was matched to it."
     )
+    unsupported = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="Quotes, numbers, dates and names that sentences citing this passage state and the passage does not "
+        "contain; at most five. Empty when all were found.",
+    )
 
 
 class UnreadyFileSerializer(serializers.Serializer[Any]):

@@ -1,7 +1,8 @@
 """Citations of an answer, each held to the passages that were given. Pure.
 
-A model's `[n]` counts only when passage n was given. When it cites nothing (small models often do not), its
-sentences are attributed to passages whose words they use, marked as such; what matches nothing stays without.
+A model's `[n]` counts only when passage n was given, and what its sentence states is looked up there (`support`): a
+miss marks the citation. When it cites nothing (small models often do not), its sentences are attributed to passages
+whose words they use, marked as such; what matches nothing stays without.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from apps.files.retrieval.support import MAX_LISTED, Evidence, capitalised, unsupported
 from apps.files.types import PassageHit
 
 MIN_TERMS = 4
@@ -26,16 +28,27 @@ _MARK = re.compile(
 )
 _RANGE = re.compile(r"(\d{1,3})(?:\s*[-\u2013]\s*(\d{1,3}))?")
 _SENTENCE = re.compile(r"[^.!?\n。！？]+(?:[.!?](?=\S)[^.!?\n。！？]*)*[.!?。！？]*")
+_MARKED = re.compile(r"[ \t]*" + _MARK.pattern, re.IGNORECASE)
+"""Marks that follow a full stop, or another mark, on the same line."""
+_QUOTE = re.compile(r"[\"\u201c\u201e][^\"\u201c\u201d\u201e\n]+[\"\u201d\u201c]|\u00ab[^\u00bb\n]+\u00bb")
+_END = re.compile(r"[.!?]+[\"'\u201d\u2019)\]*_]*(?=\s|$)|[。！？]+|\n")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:[A-Za-z]|[A-Z]\.[A-Z]|Dr|Mrs?|Ms|Prof|Sr|Jr|St|No|vs|e\.g|i\.e|approx|ca|cf|Fig|Inc|Ltd|Co|Corp|al)$"
+)
+_ABBREVIATED = 8
+"""Characters before a full stop in which an abbreviation stands."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 _ENDINGS = re.compile(r"(?:ational|ization|fulness|ousness|iveness|ing|edly|ies|ied|ed|es|s|ly)$")
-_COMMON = frozenset(
+_FUNCTION = frozenset(
     """a about above after again all also an and any are as at be because been before being between both but by can
     could did do does doing down during each few for from further had has have having he her here hers him his how i if
     in into is it its just me more most my no nor not now of off on once only or other our out over own same she should
     so some such than that the their them then there these they this those through to too under until up very was we
-    were what when where which while who whom why will with would you your according source sources document
-    documents file files page passage text says say states stated mentions mentioned describes described
-    provided information answer question following based""".split()  # noqa: SIM905
+    were what when where which while who whom why will with would you your""".split()  # noqa: SIM905
+)
+_COMMON = _FUNCTION | frozenset(
+    """according source sources document documents file files page passage text says say states stated mentions
+    mentioned describes described provided information answer question following based""".split()  # noqa: SIM905
 )
 
 
@@ -77,7 +90,7 @@ def without_unknown(answer: str, given: int) -> str:
     return "".join(parts) + answer[position:]
 
 
-def _citation(number: int, hit: PassageHit, *, attributed: bool) -> dict[str, Any]:
+def _citation(number: int, hit: PassageHit, *, attributed: bool, unsupported: Sequence[str] = ()) -> dict[str, Any]:
     return {
         "n": number,
         "passage_id": str(hit.passage_id),
@@ -89,6 +102,7 @@ def _citation(number: int, hit: PassageHit, *, attributed: bool) -> dict[str, An
         "boxes": [list(box) for box in hit.boxes],
         "source": hit.source,
         "attributed": attributed,
+        "unsupported": list(unsupported),
     }
 
 
@@ -144,6 +158,50 @@ def attribute(answer: str, hits: Sequence[PassageHit]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Where each sentence begins and ends. A quote is never cut, and marks after a full stop belong before it."""
+    quoted = [found.span() for found in _QUOTE.finditer(text)]
+    start = 0
+    for found in _END.finditer(text):
+        inside = any(first < found.start() < last - 1 for first, last in quoted)
+        before = max(start, found.start() - _ABBREVIATED)
+        if inside or (found.group().startswith(".") and _ABBREVIATION.search(text, before, found.start())):
+            continue
+        end = found.end()
+        while following := _MARKED.match(text, end):
+            end = following.end()
+        if end > start:
+            yield start, end
+        start = max(start, end)
+    if text[start:].strip():
+        yield start, len(text)
+
+
+def _evidence(hit: PassageHit) -> str:
+    return f"{hit.file_name}\npage {hit.page}\n{hit.heading}\n{hit.text}"
+
+
+def check(answer: str, hits: Sequence[PassageHit]) -> dict[int, list[str]]:
+    """What the sentences that cite passage n state and no passage cited with it holds, by n."""
+    answer = _outside_code(answer)
+    found = list(marks(answer))
+    known = capitalised((answer, *(hit.text for hit in hits)), _FUNCTION)
+    missing: dict[int, list[str]] = {}
+    read: dict[tuple[int, ...], Evidence] = {}
+    for start, end in sentences(answer):
+        inside = [mark for mark in found if start <= mark.start < end]
+        cited = tuple(sorted({n for mark in inside for n in mark.numbers if 1 <= n <= len(hits)}))
+        if not cited:
+            continue
+        if cited not in read:
+            read[cited] = Evidence(_evidence(hits[number - 1]) for number in cited)
+        said = _MARK.sub(" ", answer[start:end])
+        for piece in unsupported(said, read[cited], known=known, common=_FUNCTION):
+            for number in cited:
+                missing.setdefault(number, []).append(piece)
+    return missing
+
+
 def cite(answer: str, hits: Sequence[PassageHit]) -> tuple[dict[str, Any], ...]:
     """Citations in the form that streams and messages carry, in the order the answer first makes them.
 
@@ -151,6 +209,15 @@ def cite(answer: str, hits: Sequence[PassageHit]) -> tuple[dict[str, Any], ...]:
     """
     named = dict.fromkeys(number for mark in marks(answer) for number in mark.numbers)
     known = [number for number in named if 1 <= number <= len(hits)]
-    if known:
-        return tuple(_citation(number, hits[number - 1], attributed=False) for number in known)
-    return tuple(_citation(number, hits[number - 1], attributed=True) for number in attribute(answer, hits))
+    if not known:
+        return tuple(_citation(number, hits[number - 1], attributed=True) for number in attribute(answer, hits))
+    missing = check(answer, hits)
+    return tuple(
+        _citation(
+            number,
+            hits[number - 1],
+            attributed=False,
+            unsupported=list(dict.fromkeys(missing.get(number, ())))[:MAX_LISTED],
+        )
+        for number in known
+    )

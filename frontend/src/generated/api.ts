@@ -45,6 +45,8 @@ export interface components {
              */
             source: "digital" | "ocr";
             text: string;
+            /** @description Quotes, numbers, dates and names that sentences citing this passage state and the passage does not contain; at most five. Empty when all were found. */
+            unsupported?: string[];
         };
         CompleteRequest: {
             parts: components["schemas"]["SentPartRequest"][];

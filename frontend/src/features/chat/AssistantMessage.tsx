@@ -1,6 +1,6 @@
 /** One answer: running, finished or failed. Only this component renders again while its text grows. */
 import { lazy, memo, Suspense, useCallback, useState } from 'react'
-import { CopyButton, Markdown } from '@/shared/markdown'
+import { CopyButton, doubtOf, Markdown } from '@/shared/markdown'
 import { Button, IconButton, Menu, Notice } from '@/shared/ui'
 import { IconBranch, IconError, IconInfo, IconMore, IconRetry } from '@/shared/ui/icons'
 import type { Citation, Message, RunError, RunNotice } from '@/shared/api'
@@ -100,10 +100,20 @@ function Sources({ citations, onCite }: { citations: readonly Citation[]; onCite
               <span className={styles.sourceName}>{citation.file_name}</span>
               <span className={styles.sourcePage}>page {citation.page}</span>
             </button>
+            <Doubt text={doubtOf(citation)} />
           </li>
         ))}
       </ul>
     </div>
+  )
+}
+
+function Doubt({ text }: { text: string }) {
+  if (text === '') return null
+  return (
+    <p className={styles.doubt} dir="auto">
+      {text}
+    </p>
   )
 }
 

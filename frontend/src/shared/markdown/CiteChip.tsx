@@ -3,6 +3,7 @@ import { createContext, use, useEffect, useId, useLayoutEffect, useRef, useState
 import { createPortal } from 'react-dom'
 import type { Citation } from '@/shared/api'
 import styles from './cite.module.css'
+import { doubtOf } from './doubt'
 
 export interface CiteContextValue {
   byNumber: ReadonlyMap<number, Citation>
@@ -28,6 +29,7 @@ function CiteChip({ citation, onCite }: { citation: Citation; onCite: CiteContex
   const [anchor, setAnchor] = useState<HTMLElement | null>(null)
   const timer = useRef(0)
   const id = useId()
+  const doubt = doubtOf(citation)
   const later = (value: HTMLElement | null, ms: number) => {
     clearTimeout(timer.current)
     timer.current = window.setTimeout(() => setAnchor(value), ms)
@@ -38,7 +40,8 @@ function CiteChip({ citation, onCite }: { citation: Citation; onCite: CiteContex
       <button
         type="button"
         className={styles.chip}
-        aria-label={`Source ${citation.n}: ${citation.file_name}, page ${citation.page}`}
+        aria-label={`Source ${citation.n}: ${citation.file_name}, page ${citation.page}${doubt ? `. ${doubt}` : ''}`}
+        data-doubt={doubt ? true : undefined}
         aria-describedby={anchor ? id : undefined}
         onClick={() => {
           later(null, 0)
@@ -55,6 +58,7 @@ function CiteChip({ citation, onCite }: { citation: Citation; onCite: CiteContex
         }}
       >
         {citation.n}
+        {doubt && '?'}
       </button>
       {anchor && (
         <CiteCard id={id} citation={citation} anchor={anchor} onEnter={() => later(anchor, 0)} onLeave={() => later(null, CLOSE_MS)} />
@@ -73,6 +77,7 @@ interface CiteCardProps {
 
 function CiteCard({ id, citation, anchor, onEnter, onLeave }: CiteCardProps) {
   const card = useRef<HTMLDivElement>(null)
+  const doubt = doubtOf(citation)
   const [place, setPlace] = useState<{ x: number; y: number } | null>(null)
   useLayoutEffect(() => {
     if (card.current) setPlace(placeOf(anchor.getBoundingClientRect(), card.current))
@@ -97,6 +102,7 @@ function CiteCard({ id, citation, anchor, onEnter, onLeave }: CiteCardProps) {
         <span>page {citation.page}</span>
       </p>
       {citation.heading && <p className={styles.heading}>{citation.heading}</p>}
+      {doubt && <p className={styles.doubt}>{doubt}</p>}
       <p className={styles.passage} dir="auto">
         {citation.text}
       </p>

@@ -22,6 +22,7 @@ export interface MarkdownProps {
 
 export { copyText } from './copy'
 export { CopyButton } from './CopyButton'
+export { doubtOf } from './doubt'
 
 const NONE: readonly Citation[] = []
 

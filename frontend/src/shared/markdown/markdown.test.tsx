@@ -174,6 +174,16 @@ describe('citations', () => {
     fireEvent.click(chip)
     expect(onCite).toHaveBeenCalledWith(citation(1))
   })
+
+  test('what its source does not contain is told of a mark, to eyes and to ears', async () => {
+    render(<Markdown text="A [1] and [2]." citations={[{ ...citation(1), unsupported: ['480', 'May 2020'] }, { ...citation(2), unsupported: [] }]} />)
+    const [doubted, other] = screen.getAllByRole('button')
+    expect(doubted?.getAttribute('aria-label')).toBe('Source 1: report.pdf, page 3. Not found in this source: 480, May 2020')
+    expect(doubted?.textContent).toBe('1?')
+    expect(other?.textContent).toBe('2')
+    await userEvent.hover(doubted as HTMLElement)
+    await waitFor(() => expect(screen.getByRole('tooltip').textContent).toContain('Not found in this source: 480, May 2020'))
+  })
 })
 
 describe('code', () => {
