@@ -6,7 +6,7 @@ UP := $(if $(S3),--with-s3) $(if $(QUIET),--quiet)
 export PYTHONPATH := $(CURDIR)
 
 .PHONY: help up up-detached down status setup test test-faults check bench \
-	bench-inference bench-router bench-parse bench-citations doctor clean clean-data lock env
+	bench-inference bench-router bench-parse bench-retrieval bench-citations doctor clean clean-data lock env
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-inference   the same for the inference tier alone: admission, overload, failover"
 	@echo "make bench-router DATA=DIR   train and judge the router's estimate on labelled questions (docs/routing.md)"
 	@echo "make bench-parse DATA=DIR    facts that must be found in difficult documents (docs/files.md)"
+	@echo "make bench-retrieval DATA=DIR  judge search on public sets (docs/retrieval.md)"
 	@echo "make bench-citations         wrong citations that are noticed; DATA=DIR adds real answers"
 	@echo "make env         secrets for docker compose (.env)"
 	@echo "make doctor       what is wrong with this installation, and what to do"
@@ -59,6 +60,10 @@ bench-router:
 
 bench-parse:
 	@$(if $(DATA),PARLEY_BENCH_PARSE="$(abspath $(DATA))") $(LOCAL) bench parse $(ARGS)
+
+bench-retrieval:
+	@$(if $(DATA),PARLEY_BENCH_RETRIEVAL="$(abspath $(DATA))") $(LOCAL) bench retrieval $(ARGS)
+
 bench-citations:
 	@$(if $(DATA),PARLEY_BENCH_CITATIONS="$(abspath $(DATA))") $(LOCAL) bench citations $(ARGS)
 

@@ -116,6 +116,22 @@ def test_what_others_have_does_not_change_a_score(actor: Actor) -> None:
     assert search_passages(actor, file_ids=[mine.id], query="zebra okapi").hits == before
 
 
+def test_a_deleted_file_leaves_no_trace_in_scores(actor: Actor) -> None:
+    """Statistics are those of what is there at that moment, not of what once was."""
+    kept, gone = make_document(actor, ["zebra and okapi", "okapi alone"]), make_document(actor, ["zebra"] * 9)
+    alone = search_passages(actor, file_ids=[kept.id], query="zebra okapi").hits
+    assert search_passages(actor, file_ids=[kept.id, gone.id], query="zebra okapi").hits != alone
+    File.objects.filter(id=gone.id).update(state=FileState.DELETED, deleted_at=timezone.now())
+    assert search_passages(actor, file_ids=[kept.id, gone.id], query="zebra okapi").hits == alone
+
+
+def test_equal_passages_come_in_the_order_of_the_document(actor: Actor) -> None:
+    file = make_document(actor, [f"zebra number {name}" for name in "zyx"])
+    embed_file(file.id)
+    Passage.objects.update(embedding=Passage.objects.values_list("embedding", flat=True)[0])
+    assert [hit.page for hit in search_passages(actor, file_ids=[file.id], query="zebra").hits] == [1, 2, 3]
+
+
 def test_only_the_files_asked_about_are_searched(actor: Actor) -> None:
     first, second = make_document(actor, ["zebra one"]), make_document(actor, ["zebra two"])
     assert found(actor, [second.id], "zebra") == ["zebra two"]

@@ -19,7 +19,7 @@ from typing import Any
 from infra.local.layout import REPOSITORY
 
 REPORTS = REPOSITORY / "build" / "bench"
-DATA = {"retrieval": "PARLEY_BENCH_BEIR", "router": "PARLEY_BENCH_ROUTER", "parse": "PARLEY_BENCH_PARSE"}
+DATA = {"retrieval": "PARLEY_BENCH_RETRIEVAL", "router": "PARLEY_BENCH_ROUTER", "parse": "PARLEY_BENCH_PARSE"}
 """Sets that are not in the repository: measured where the variable names a folder."""
 
 

@@ -118,28 +118,42 @@ def names(count: int) -> list[UUID]:
     return [UUID(int=number) for number in range(1, count + 1)]
 
 
+def candidate(name: UUID, keyword: float, cosine: float | None, *, file: UUID | None = None) -> Candidate:
+    """In a file of its own, where none is named."""
+    return Candidate(name, file or name, keyword, cosine)
+
+
 def test_both_sides_count() -> None:
     a, b, c = names(3)
-    ranked = fuse([Candidate(a, 10, 0.2), Candidate(b, 0, 0.8), Candidate(c, 9, 0.75)])
+    ranked = fuse([candidate(a, 10, 0.2), candidate(b, 0, 0.8), candidate(c, 9, 0.75)])
     assert [name for name, _ in ranked] == [c, b, a]
     assert all(0 <= score <= 1 for _, score in ranked)
 
 
 def test_without_vectors_keywords_decide() -> None:
     a, b = names(2)
-    assert fuse([Candidate(a, 1, None), Candidate(b, 4, None)]) == [(b, 1.0), (a, 0.25)]
+    assert fuse([candidate(a, 1, None), candidate(b, 4, None)]) == [(b, 1.0), (a, 0.25)]
 
 
 def test_a_passage_that_has_no_vector_yet_is_not_put_last() -> None:
     a, b = names(2)
-    assert fuse([Candidate(a, 0.1, 0.5), Candidate(b, 9, None)])[0][0] == b
+    assert fuse([candidate(a, 0.1, 0.5), candidate(b, 9, None)])[0][0] == b
+
+
+def test_what_stands_beside_a_good_passage_comes_before_its_equals_elsewhere() -> None:
+    good, beside, elsewhere = names(3)
+    file = UUID(int=9)
+    ranked = fuse(
+        [candidate(elsewhere, 2, 0.4), candidate(beside, 2, 0.4, file=file), candidate(good, 9, 0.9, file=file)]
+    )
+    assert [name for name, _ in ranked] == [good, beside, elsewhere]
 
 
 def test_nothing_found_and_nothing_in_common() -> None:
     a, b = names(2)
     assert fuse([]) == []
-    assert [score for _, score in fuse([Candidate(a, 0, None), Candidate(b, 0, None)])] == [0, 0]
-    assert len(fuse([Candidate(a, 0, 0.5), Candidate(b, 0, 0.5)])) == 2
+    assert [score for _, score in fuse([candidate(a, 0, None), candidate(b, 0, None)])] == [0, 0]
+    assert len(fuse([candidate(a, 0, 0.5), candidate(b, 0, 0.5)])) == 2
 
 
 def test_duplicates_are_collapsed() -> None:

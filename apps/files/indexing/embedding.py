@@ -33,6 +33,11 @@ def unembedded(file_id: UUID) -> QuerySet[Passage]:
     return passages.filter(Q(embedding=None) | ~Q(embedding_version=vectors_version()))
 
 
+def searched_text(passage: Passage) -> str:
+    """What a passage's vector is made of."""
+    return with_context(passage.heading, passage.text)
+
+
 def _store(file_id: UUID, version: str, ids: Sequence[UUID], vectors: Sequence[Vector]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(
@@ -56,7 +61,7 @@ def embed_some(file_id: UUID) -> int:
     batch = list(unembedded(file_id).order_by("page_number", "ordinal").only(*columns)[:BATCH])
     if not batch:
         return 0
-    texts = [with_context(passage.heading, passage.text) for passage in batch]
+    texts = [searched_text(passage) for passage in batch]
     vectors = embed_passages(texts, user_id=batch[0].owner_id, organization_id=batch[0].organization_id)
     # None is stored when the page was indexed anew or removed meanwhile; whoever did that has it embedded.
     return _store(file_id, vectors_version(), [passage.id for passage in batch], vectors)

@@ -61,7 +61,9 @@ keywords AS (
 
 KEYWORD = f"""
 WITH {_SCOPE}, {_KEYWORDS}
-SELECT id, score, NULL::float8 FROM keywords ORDER BY score DESC, id
+SELECT passage.id, passage.file_id, keywords.score, NULL::float8
+FROM keywords JOIN files_passage AS passage ON passage.id = keywords.id
+ORDER BY keywords.score DESC, passage.id
 """
 
 # `+ 0` keeps the planner from the approximate index: in a small scope that would lose most of what it should find.
@@ -81,12 +83,14 @@ vectors AS (
 )
 """
 
+# In the order of their ids, which is that of the documents: of equal scores the first in a document comes first.
 _FUSED = """
-SELECT passage.id, coalesce(keywords.score, 0),
+SELECT passage.id, passage.file_id, coalesce(keywords.score, 0),
     CASE WHEN passage.embedding_version = %(version)s THEN 1 - (passage.embedding <=> %(vector)s::vector) END
 FROM (SELECT id FROM keywords UNION SELECT id FROM vectors) AS either
 JOIN files_passage AS passage ON passage.id = either.id
 LEFT JOIN keywords ON keywords.id = passage.id
+ORDER BY passage.id
 """
 
 HYBRID_EXACT = f"WITH {_SCOPE}, {_KEYWORDS}, {_EXACT} {_FUSED}"
