@@ -107,7 +107,7 @@ class Admission:
         except redis.RedisError as error:
             log.warning("the shared admission cannot be reached: %s", error)
         loops = {
-            "beat": (self._beat, self.policy.heartbeat_s),
+            "beat": (self._beat, 0.0),
             "feed": (self._hear, 0.0),
             "announce": (self._announce, self.policy.announce_s),
         }
@@ -258,6 +258,10 @@ class Admission:
         return time.monotonic() * 1000 + self._offset_ms
 
     async def _beat(self) -> None:
+        """At the next heartbeat, or at once when the replicas have changed: until they are told there is no line."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(spread(self.policy.heartbeat_s)):
+                await self._replicas_changed.wait()
         try:
             await self._meet()
             unsaid, self._unsaid = self._unsaid, {}

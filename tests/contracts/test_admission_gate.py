@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 import redis
 from django.conf import settings
 
-from inference.admission import Gate, Policy
+from inference.admission import Admission, Gate, Policy
 from inference.admission.verbs import Gone, Granted, NoneReady, Refused, Stranger
 from inference.pipe import Pipe
 from inference.queueing import WaitState
@@ -48,6 +49,17 @@ async def test_who_only_pools_is_no_runner(gate: Gate) -> None:
     with pytest.raises(Stranger):
         gate.ask(an_ask("1"))
     await pipe.close()
+
+
+async def test_replicas_are_told_at_once(gate: Gate) -> None:
+    runner = Admission(settings.REDIS_URL, owner="runner", policy=Policy(heartbeat_s=60))
+    await runner.start()
+    runner.set_replicas([a_replica(slots=1)])
+    async with asyncio.timeout(5):
+        while (reply := gate.ask(an_ask("1"))) == NoneReady():  # noqa: ASYNC110 - what is waited for is in Valkey
+            await asyncio.sleep(0.01)
+    assert reply == Granted("r1")
+    await runner.stop()
 
 
 async def test_a_model_without_replicas_has_none_either(line: Line, gate: Gate) -> None:
