@@ -39,7 +39,7 @@ async def test_a_killed_replica_breaks_the_answer_and_another_goes_on_where_it_s
         cut = await broken_off(subject, live_supervisor, replace(request, request_id="second"))
     assert undisturbed.text.startswith(cut.text)
     assert cut.tokens < undisturbed.tokens == 120
-    lost = live_supervisor.until_not_ready().replica
+    lost = live_supervisor.until_lost().replica
     assert "SIGKILL" in lost.error
     replica = live_supervisor.until_ready(other_than=lost.url).replica
     assert replica.weights_digest == lost.weights_digest
