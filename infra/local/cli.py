@@ -14,6 +14,9 @@ from infra.local.layout import Layout
 from infra.local.secret_store import BadSecret
 from infra.local.steps import StepFailed
 
+PASSING_ON = ("test", "check", "bench", "test-faults", "doctor", "lock", "env")
+"""Commands that hand all their arguments on, to pytest for instance."""
+
 
 def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="python3 -m infra.local", description=__doc__)
@@ -30,9 +33,8 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("down", help="stop everything")
     state = commands.add_parser("status", help="what runs")
     state.add_argument("--json", action="store_true")
-    for name in ("test", "check", "bench", "test-faults", "doctor", "lock", "env"):
-        command = commands.add_parser(name, help="see the Makefile", add_help=False)
-        command.add_argument("rest", nargs=argparse.REMAINDER)
+    for name in PASSING_ON:
+        commands.add_parser(name, help="see the Makefile", add_help=False)
     clean = commands.add_parser("clean", help="remove what was installed and built")
     clean.add_argument("--data", action="store_true", help="and everything people stored")
     return top
@@ -40,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     try:
-        return _run(parser().parse_args(arguments))
+        return _run(*_parse(arguments))
     except (StepFailed, BadSecret) as failure:
         say(paint(f"\n{failure}", "red"))
         return 1
@@ -49,7 +51,14 @@ def main(arguments: Sequence[str]) -> int:
         return 130
 
 
-def _run(asked: argparse.Namespace) -> int:
+def _parse(arguments: Sequence[str]) -> tuple[argparse.Namespace, Sequence[str]]:
+    """The command's own options, and what it passes on. argparse cannot pass on what begins with a dash."""
+    if arguments and arguments[0] in PASSING_ON:
+        return parser().parse_args(arguments[:1]), arguments[1:]
+    return parser().parse_args(arguments), ()
+
+
+def _run(asked: argparse.Namespace, rest: Sequence[str]) -> int:
     layout = Layout.of_environment()
     if asked.command in ("up", "serve"):
         return _up(layout, asked)
@@ -65,7 +74,7 @@ def _run(asked: argparse.Namespace) -> int:
 
     if asked.command == "clean":
         return tasks.clean(layout, data=asked.data)
-    return tasks.run(layout, asked.command, asked.rest)
+    return tasks.run(layout, asked.command, rest)
 
 
 def _up(layout: Layout, asked: argparse.Namespace) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from infra.local import bootstrap, engine, pieces, ports, registries, secret_store
+from infra.local import bootstrap, cli, engine, pieces, ports, registries, secret_store, tasks
 from infra.local.layout import Layout
 from infra.local.steps import StepFailed, Steps, digest_of, explain
 from infra.local.tasks import Section, run_sections
@@ -203,3 +204,19 @@ def test_a_section_that_does_not_end_is_stopped_and_fails_the_task(
     assert "hangs: not done after" in printed
     assert "FAIL" in printed
     assert "ok" in printed
+
+
+# The command line
+
+
+@pytest.mark.parametrize("options", [["-k", "name"], ["-x", "tests/unit"], ["files", "--list"], ["--help"], []])
+def test_a_command_passes_all_its_arguments_on(monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    passed: list[tuple[str, list[str]]] = []
+
+    def note(_: Layout, command: str, rest: Sequence[str]) -> int:
+        passed.append((command, list(rest)))
+        return 0
+
+    monkeypatch.setattr(tasks, "run", note)
+    assert cli.main(["test", *options]) == 0
+    assert passed == [("test", options)]
