@@ -1,12 +1,14 @@
 /** The files chosen for the next message, as chips above the composer's text. Uploads themselves live in uploads.ts. */
-import { useEffect, useImperativeHandle, useRef, type Ref } from 'react'
+import { useEffect, useImperativeHandle, useRef, useState, type Ref } from 'react'
+import type { FileRecord } from '@/shared/api'
 import { useStore } from '@/shared/hooks'
-import { announce, IconButton, toast } from '@/shared/ui'
-import { IconClose, IconRetry, IconUpload } from '@/shared/ui/icons'
+import { announce, Dialog, IconButton, toast } from '@/shared/ui'
+import { IconClose, IconKey, IconRetry, IconUpload } from '@/shared/ui/icons'
 import type { Attachment, AttachmentsApi, AttachmentsProps } from '.'
 import { FileBadge } from './FileBadge'
 import styles from './files.module.css'
 import { ACCEPT, MAX_PER_MESSAGE } from './limits'
+import { PasswordPrompt } from './PasswordPrompt'
 import { progressOfFile, progressOfUpload, type Progress } from './progress'
 import { useFileRecord } from './records'
 import { addUpload, cancelUpload, forget, resumeUpload, retryUpload, uploadOf, uploads, type Upload } from './uploads'
@@ -147,10 +149,28 @@ function Chip({ item, onRemove }: { item: Attachment; onRemove: () => void }) {
           </IconButton>
         </>
       )}
+      {record?.state === 'needs_password' && <Unlock file={record} />}
       <IconButton size="s" label={`${item.state === 'uploading' ? 'Cancel' : 'Remove'} ${item.name}`} onClick={onRemove}>
         <IconClose />
       </IconButton>
     </li>
+  )
+}
+
+/** It is gone, dialog and all, once the file is open. */
+function Unlock({ file }: { file: FileRecord }) {
+  const [asking, setAsking] = useState(false)
+  return (
+    <>
+      <IconButton size="s" label={`Enter the password of ${file.name}`} onClick={() => setAsking(true)}>
+        <IconKey />
+      </IconButton>
+      {asking && (
+        <Dialog title={file.name} onClose={() => setAsking(false)}>
+          <PasswordPrompt file={file} />
+        </Dialog>
+      )}
+    </>
   )
 }
 

@@ -2,6 +2,7 @@
 import { useState, type FormEvent } from 'react'
 import { describeError, request, type FileRecord } from '@/shared/api'
 import { Button, PasswordField } from '@/shared/ui'
+import styles from './files.module.css'
 import { putRecord } from './records'
 
 export function PasswordPrompt({ file }: { file: FileRecord }) {
@@ -22,7 +23,7 @@ export function PasswordPrompt({ file }: { file: FileRecord }) {
     }
   }
   return (
-    <form onSubmit={(event) => void submit(event)} aria-label={`Password of ${file.name}`}>
+    <form className={styles.password} onSubmit={(event) => void submit(event)} aria-label={`Password of ${file.name}`}>
       <PasswordField
         label="Password of the file"
         hint="It opens the file once and is not kept. What is read from the file is kept, until you delete it."

@@ -137,3 +137,15 @@ test('files dropped anywhere on the window are taken', () => {
   expect(onFiles).toHaveBeenCalledWith([file])
   expect(screen.queryByText('Drop files to ask about them')).toBeNull()
 })
+
+test('a protected one asks for its password where it is attached', async () => {
+  const opened = record({ state: 'processing', stage: 'verify' })
+  vi.stubGlobal('fetch', async () => new Response(JSON.stringify(opened)))
+  render(<Composer start={[attachmentFromFile(record({ state: 'needs_password' }))]} />)
+  fireEvent.click(screen.getByRole('button', { name: 'Enter the password of a.pdf' }))
+  fireEvent.change(await screen.findByLabelText('Password of the file'), { target: { value: 'sesame' } })
+  fireEvent.click(screen.getByRole('button', { name: 'Open' }))
+  expect(await screen.findByText('Checking the file')).toBeTruthy()
+  expect(screen.queryByRole('dialog')).toBeNull()
+  expect(screen.queryByRole('button', { name: /Enter the password/ })).toBeNull()
+})

@@ -3,7 +3,7 @@ import { createContext, use, useEffect, useId, useLayoutEffect, useRef, useState
 import { createPortal } from 'react-dom'
 import type { Citation } from '@/shared/api'
 import styles from './cite.module.css'
-import { doubtOf } from './doubt'
+import { doubtOfMark } from './doubt'
 
 export interface CiteContextValue {
   byNumber: ReadonlyMap<number, Citation>
@@ -13,23 +13,28 @@ export interface CiteContextValue {
 /** A context, so that citations which arrive at the end redraw the chips alone and no text. */
 export const CiteContext = createContext<CiteContextValue>({ byNumber: new Map(), onCite: undefined })
 
-/** `raw` stays as text when one of the numbers is no known source. */
-export function CiteChips({ numbers, raw }: { numbers: readonly number[]; raw: string }) {
+/** `raw` stays as text when one of the numbers is no known source; `said` is what the mark vouches for. */
+export function CiteChips({ numbers, raw, said }: { numbers: readonly number[]; raw: string; said: string }) {
   const { byNumber, onCite } = use(CiteContext)
   const citations = numbers.map((n) => byNumber.get(n))
   if (citations.some((citation) => !citation)) return raw
-  return citations.map((citation) => citation && <CiteChip key={citation.n} citation={citation} onCite={onCite} />)
+  return citations.map((citation) => citation && <CiteChip key={citation.n} citation={citation} doubt={doubtOfMark(citation, said)} onCite={onCite} />)
 }
 
 const OPEN_MS = 180
 const CLOSE_MS = 140
 
-function CiteChip({ citation, onCite }: { citation: Citation; onCite: CiteContextValue['onCite'] }) {
+interface CiteChipProps {
+  citation: Citation
+  doubt: string
+  onCite: CiteContextValue['onCite']
+}
+
+function CiteChip({ citation, doubt, onCite }: CiteChipProps) {
   /** The chip itself while its card is open. */
   const [anchor, setAnchor] = useState<HTMLElement | null>(null)
   const timer = useRef(0)
   const id = useId()
-  const doubt = doubtOf(citation)
   const later = (value: HTMLElement | null, ms: number) => {
     clearTimeout(timer.current)
     timer.current = window.setTimeout(() => setAnchor(value), ms)
@@ -61,7 +66,7 @@ function CiteChip({ citation, onCite }: { citation: Citation; onCite: CiteContex
         {doubt && '?'}
       </button>
       {anchor && (
-        <CiteCard id={id} citation={citation} anchor={anchor} onEnter={() => later(anchor, 0)} onLeave={() => later(null, CLOSE_MS)} />
+        <CiteCard id={id} citation={citation} doubt={doubt} anchor={anchor} onEnter={() => later(anchor, 0)} onLeave={() => later(null, CLOSE_MS)} />
       )}
     </>
   )
@@ -70,14 +75,14 @@ function CiteChip({ citation, onCite }: { citation: Citation; onCite: CiteContex
 interface CiteCardProps {
   id: string
   citation: Citation
+  doubt: string
   anchor: HTMLElement
   onEnter: () => void
   onLeave: () => void
 }
 
-function CiteCard({ id, citation, anchor, onEnter, onLeave }: CiteCardProps) {
+function CiteCard({ id, citation, doubt, anchor, onEnter, onLeave }: CiteCardProps) {
   const card = useRef<HTMLDivElement>(null)
-  const doubt = doubtOf(citation)
   const [place, setPlace] = useState<{ x: number; y: number } | null>(null)
   useLayoutEffect(() => {
     if (card.current) setPlace(placeOf(anchor.getBoundingClientRect(), card.current))

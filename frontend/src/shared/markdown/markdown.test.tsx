@@ -176,13 +176,31 @@ describe('citations', () => {
   })
 
   test('what its source does not contain is told of a mark, to eyes and to ears', async () => {
-    render(<Markdown text="A [1] and [2]." citations={[{ ...citation(1), unsupported: ['480', 'May 2020'] }, { ...citation(2), unsupported: [] }]} />)
+    render(<Markdown text="A in May 2020 [1] and [2], all 480." citations={[{ ...citation(1), unsupported: ['480', 'May 2020'] }, { ...citation(2), unsupported: [] }]} />)
     const [doubted, other] = screen.getAllByRole('button')
     expect(doubted?.getAttribute('aria-label')).toBe('Source 1: report.pdf, page 3. Not found in this source: 480, May 2020')
     expect(doubted?.textContent).toBe('1?')
     expect(other?.textContent).toBe('2')
     await userEvent.hover(doubted as HTMLElement)
     await waitFor(() => expect(screen.getByRole('tooltip').textContent).toContain('Not found in this source: 480, May 2020'))
+  })
+})
+
+describe('a mark is in doubt for its own sentence only', () => {
+  const doubted = (text: string, unsupported: string[]): boolean[] => {
+    render(<Markdown text={text} citations={[{ ...citation(1), unsupported }]} />)
+    return screen.getAllByRole('button').map((chip) => chip.textContent === '1?')
+  }
+  test.each([
+    ['It was led by Ada. [1] It cost 4,812 pounds. [1]', ['4,812'], [false, true]],
+    ['It cost 4,812 pounds [1]. It was led by Ada [1].', ['4,812'], [true, false]],
+    ['It was led by **Ada [1]**. It cost **4,812** pounds. [1]', ['4,812'], [false, true]],
+    ['As [1] says, it cost 4,812 pounds. It was led by Ada. [1]', ['4,812'], [true, false]],
+    ['- It was led by Ada [1]\n- It cost 4,812 pounds [1]', ['4,812'], [false, true]],
+    ['One. [1] Two. [1]', ['a', 'b', 'c', 'd', 'e'], [true, true]],
+    ['He wrote “so it\u00a0is” [1]. Two. [1]', ['so it is'], [true, false]],
+  ])('%s', (text, unsupported, expected) => {
+    expect(doubted(text, unsupported)).toEqual(expected)
   })
 })
 

@@ -7,6 +7,7 @@ import type { Token, Tokens } from 'marked'
 import { IconImage } from '@/shared/ui/icons'
 import { CiteChips } from './CiteChip'
 import { CodeBlock } from './CodeBlock'
+import { vouchedFor } from './doubt'
 import { decodeEntities } from './entities'
 import type { CiteToken, MathToken } from './lexer'
 import styles from './markdown.module.css'
@@ -82,7 +83,7 @@ function blockElement(token: Token, context: Context): ReactNode {
     case 'checkbox':
       return inline([token])
     default:
-      return inlineElement(token, 0, 0) || token.raw
+      return inlineElement(token, 0, 0, { text: token.raw, start: 0, end: token.raw.length }) || token.raw
   }
 }
 
@@ -157,22 +158,36 @@ const Row = memo(
   (old, next) => old.head === next.head && sameCells(old.cells, next.cells),
 )
 
-function inline(tokens: readonly Token[] | undefined, depth = 0): ReactNode {
-  return tokens?.map((token, index) => (depth > MAX_DEPTH ? token.raw : inlineElement(token, index, depth + 1)))
+/** Where a token stands in the source of its paragraph; one inside another stands where the outermost does. */
+interface Place {
+  text: string
+  start: number
+  end: number
 }
 
-function inlineElement(token: Token, key: number, depth: number): ReactNode {
+function inline(tokens: readonly Token[] | undefined, depth = 0, outer?: Place): ReactNode {
+  const text = outer ? '' : (tokens ?? []).map((token) => token.raw).join('')
+  let end = 0
+  return tokens?.map((token, index) => {
+    if (depth > MAX_DEPTH) return token.raw
+    const start = end
+    end += token.raw.length
+    return inlineElement(token, index, depth + 1, outer ?? { text, start, end })
+  })
+}
+
+function inlineElement(token: Token, key: number, depth: number, place: Place): ReactNode {
   switch (token.type) {
     case 'text':
       return token.tokens ? inline(token.tokens, depth) : decodeEntities(token['text'] as string)
     case 'escape':
       return token['text'] as string
     case 'strong':
-      return <strong key={key}>{inline(token.tokens, depth)}</strong>
+      return <strong key={key}>{inline(token.tokens, depth, place)}</strong>
     case 'em':
-      return <em key={key}>{inline(token.tokens, depth)}</em>
+      return <em key={key}>{inline(token.tokens, depth, place)}</em>
     case 'del':
-      return <del key={key}>{inline(token.tokens, depth)}</del>
+      return <del key={key}>{inline(token.tokens, depth, place)}</del>
     case 'codespan':
       return (
         <code key={key} dir="ltr">
@@ -184,21 +199,21 @@ function inlineElement(token: Token, key: number, depth: number): ReactNode {
     case 'checkbox':
       return <input key={key} type="checkbox" checked={(token as Tokens.Checkbox).checked} disabled readOnly aria-label="Task" />
     case 'link':
-      return link(token as Tokens.Link, key, depth)
+      return link(token as Tokens.Link, key, depth, place)
     case 'image':
       return image(token as Tokens.Image, key)
     case 'math':
       return <MathBlock key={key} token={token as unknown as MathToken} />
     case 'cite':
-      return <CiteChips key={key} numbers={(token as unknown as CiteToken).numbers} raw={token.raw} />
+      return <CiteChips key={key} numbers={(token as unknown as CiteToken).numbers} raw={token.raw} said={vouchedFor(place.text, place.start, place.end)} />
     default:
       return token.raw
   }
 }
 
-function link(token: Tokens.Link, key: number, depth: number): ReactNode {
+function link(token: Tokens.Link, key: number, depth: number, place: Place): ReactNode {
   const href = safeHref(token.autolink ? token.href : decodeEntities(token.href))
-  const words = inline(token.tokens, depth)
+  const words = inline(token.tokens, depth, place)
   if (!href) return <span key={key}>{words}</span>
   return (
     <a key={key} href={href} target="_blank" rel="noopener noreferrer nofollow" title={href}>
