@@ -85,7 +85,8 @@ class Sampling(_Strict):
 class ModelSpec(_Strict):
     """One entry. `level`: 1 is the smallest; between models of different levels `auto` chooses by the question.
     `slots`: answers a local replica gives at once; `queue`: how many more it takes before it refuses. `purpose`: a
-    model that is not for chat is offered to nobody."""
+    model that is not for chat is offered to nobody. `cannot`: what the model was not made for, so that `auto` gives it
+    no such question."""
 
     id: str
     name: Name
@@ -93,6 +94,7 @@ class ModelSpec(_Strict):
     demo: bool = False
     default: bool = False
     purpose: Purpose = Purpose.CHAT
+    cannot: tuple[Literal["tools", "structured"], ...] = ()
     level: Annotated[int, Field(ge=1, le=9)] = 1
     cost_per_mtok: Annotated[float, Field(ge=0, le=1_000_000)] = 0.0
     weights: Weights | None = None
@@ -152,6 +154,7 @@ class ModelSpec(_Strict):
             level=self.level,
             cost_per_mtok=self.cost_per_mtok,
             purpose=self.purpose,
+            cannot=self.cannot,
         )
 
 

@@ -38,7 +38,8 @@ POOLING = frozenset({Purpose.EMBEDDINGS, Purpose.RERANK})
 
 @dataclass(frozen=True, slots=True)
 class ModelCard:
-    """What does not change about a model while it is served."""
+    """What does not change about a model while it is served. `cannot`: abilities (`routing.types.ABILITIES`) that it
+    lacks."""
 
     id: str
     name: str
@@ -51,6 +52,7 @@ class ModelCard:
     level: int = 1
     cost_per_mtok: float = 0.0
     purpose: Purpose = Purpose.CHAT
+    cannot: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ def decode_record(data: bytes) -> Record | None:
         facts["capabilities"] = frozenset(facts.get("capabilities", ()))
         card = {k: v for k, v in raw["card"].items() if k in _CARD_FIELDS}
         card["purpose"] = Purpose(card.get("purpose", Purpose.CHAT))
+        card["cannot"] = tuple(card.get("cannot", ()))
         return Record(ReplicaInfo(**facts), ModelCard(**card), str(raw.get("owner", "")))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

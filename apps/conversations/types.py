@@ -57,6 +57,13 @@ class RunParams:
     seed: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """The abilities that a model must have to answer by these."""
+        tools = bool(self.extra.get("tools")) and self.extra.get("tool_choice") != "none"
+        found = (("tools", tools), ("structured", "response_format" in self.extra))
+        return frozenset(name for name, needed in found if needed)
+
 
 @dataclass(frozen=True, slots=True)
 class StartedRun:

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 from inference.protocol import Purpose, ReplicaState
 from inference.registry import Record
-from inference.routing.types import Candidate
+from inference.routing.types import ABILITIES, Candidate
 
 
 def candidates_of(records: Iterable[Record], region: str = "") -> tuple[Candidate, ...]:
-    """One a model. What its ready replicas have in common is what it can do; their work over their slots is its
-    pressure. With a `region` only the replicas there can make it ready, and count."""
+    """One a model; the work of its ready replicas over their slots is its pressure. With a `region` only the replicas
+    there can make it ready, and count."""
     by_model: dict[str, list[Record]] = {}
     for record in records:
         if record.card.purpose is Purpose.CHAT:
@@ -27,7 +27,7 @@ def _candidate(group: list[Record], region: str) -> Candidate:
         id=card.id,
         level=card.level,
         context_length=min(lengths, default=card.context_length),
-        capabilities=frozenset.intersection(*(replica.capabilities for replica in ready)) if ready else frozenset(),
+        capabilities=ABILITIES.difference(card.cannot),
         regions=frozenset(record.replica.region for record in group if record.replica.region),
         ready=bool(ready),
         pressure=sum(r.running + r.waiting for r in ready) / max(1, sum(r.slots for r in ready)),

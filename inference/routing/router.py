@@ -61,7 +61,7 @@ def _chosen_by_user(question: Question, candidates: Sequence[Candidate], policy:
     chosen = next((c for c in candidates if c.id == question.requested), None)
     if chosen is None:
         raise NoCandidate(f"there is no model named {question.requested[:80]!r}", known=False)
-    if why_not := _excluded(chosen, question, policy):
+    if why_not := unfit(chosen, question, policy):
         raise NoCandidate(f"{chosen.id} cannot answer this: {why_not}", excluded={chosen.id: why_not})
     reason = Reason(Step.USER, f"{chosen.id} was chosen for this question", {"requested": chosen.id})
     return Decision(chosen.id, chosen.level, (reason,))
@@ -78,7 +78,7 @@ def forbidden(candidate: Candidate, policy: RoutingPolicy, region: str = "") -> 
     return ""
 
 
-def _excluded(candidate: Candidate, question: Question, policy: RoutingPolicy) -> str:
+def unfit(candidate: Candidate, question: Question, policy: RoutingPolicy) -> str:
     """Why policy keeps a model from answering; empty when it does not."""
     if why := forbidden(candidate, policy, question.region):
         return why
@@ -94,7 +94,7 @@ def _apply_policy(
     question: Question, candidates: Sequence[Candidate], policy: RoutingPolicy
 ) -> tuple[list[Candidate], Reason]:
     """The models that may answer: those that are ready, or the others while none is."""
-    excluded = {c.id: why for c in candidates if (why := _excluded(c, question, policy))}
+    excluded = {c.id: why for c in candidates if (why := unfit(c, question, policy))}
     allowed = [c for c in candidates if c.id not in excluded]
     if not allowed:
         told = "; ".join(f"{name}: {why}" for name, why in excluded.items())

@@ -17,6 +17,10 @@ from inference.protocol import InferenceError
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 
 
+ABILITIES = frozenset({"tools", "structured"})
+"""What a model is taken to be able to, unless the manifest says that it cannot."""
+
+
 class Step(StrEnum):
     """Where in the order of decisions a reason was given."""
 
@@ -32,7 +36,7 @@ class Step(StrEnum):
 class Question:
     """`text`: what the person wrote last. `history_tokens`: the conversation before it. `prompt_tokens`: all that is
     sent. `requested`: `auto` or a model's id. `region`: where the data must stay, empty when it may go anywhere.
-    `needs`: capabilities without which the answer cannot be given (`tools`, `vision`, `structured`)."""
+    `needs`: abilities without which the answer cannot be given."""
 
     text: str
     history_tokens: int

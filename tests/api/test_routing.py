@@ -13,7 +13,7 @@ from apps.conversations.services.api_runs import ApiCall, start_api_run
 from apps.conversations.services.posting import Question, post_message
 from apps.conversations.services.registry import forget_models
 from apps.conversations.types import RunParams
-from apps.core.errors import ModelNotFound, NoReplica
+from apps.core.errors import Invalid, ModelNotFound, NoReplica
 from inference.protocol import ChatMessage, ReplicaState
 from tests.factories.accounts import make_actor, make_key
 from tests.factories.conversations import make_conversation
@@ -88,6 +88,46 @@ def test_the_api_decides_by_the_last_question() -> None:
     started = start_api_run(make_actor(), ApiCall("auto", messages, RunParams()))
     run = Run.objects.get(id=started.run_id)
     assert (run.model, steps(run)) == ("large", ["policy", "complexity", "load"])
+
+
+WEATHER = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+FORM = {"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}}}
+
+
+def called(model: str = "auto", *, words: int = 1, **extra: Any) -> Run:
+    messages = (ChatMessage("user", "word " * words),)
+    started = start_api_run(make_actor(), ApiCall(model, messages, RunParams(extra=extra)))
+    return Run.objects.get(id=started.run_id)
+
+
+@pytest.mark.parametrize(
+    ("cannot", "extra"),
+    [("tools", {"tools": [WEATHER]}), ("structured", {"response_format": FORM})],
+)
+def test_a_model_gets_no_question_that_it_was_not_made_for(cannot: str, extra: dict[str, Any]) -> None:
+    publish_replica("plain", cannot=(cannot,))
+    publish_replica("skilled")
+    forget_models()
+    assert called().model == "plain"
+    assert called(**extra).model == "skilled"
+    with pytest.raises(Invalid, match=f"plain cannot answer this: it lacks {cannot}"):
+        called("plain", **extra)
+
+
+def test_tools_that_may_not_be_called_are_no_need() -> None:
+    publish_replica("plain", cannot=("tools",))
+    forget_models()
+    assert called(tools=[WEATHER], tool_choice="none").model == "plain"
+    with pytest.raises(Invalid, match=r"No model may answer this.*plain: it lacks tools"):
+        called(tools=[WEATHER])
+
+
+def test_auto_looks_for_a_context_that_is_long_enough() -> None:
+    publish_replica("short")
+    publish_replica("vast", context_length=32_768)
+    forget_models()
+    assert called().model == "short"
+    assert called(words=8_000).model == "vast"
 
 
 def test_the_reasons_can_be_read(settings: Any) -> None:

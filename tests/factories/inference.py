@@ -18,10 +18,13 @@ def publish_replica(
     state: ReplicaState = ReplicaState.READY,
     level: int = 1,
     region: str = "",
+    cannot: tuple[str, ...] = (),
+    context_length: int = 4096,
 ) -> None:
     """A replica that is known but that nobody can reach, one a model and region."""
     info = replica(model, slots=slots, state=state, region=region)
-    record = Record(stamp(info, lasting_s=120), ModelCard(model, model.title(), context_length=4096, level=level))
+    card = ModelCard(model, model.title(), context_length=context_length, level=level, cannot=cannot)
+    record = Record(stamp(info, lasting_s=120), card)
     valkey().hset(REPLICAS_KEY, info.id, encode_record(record))
 
 

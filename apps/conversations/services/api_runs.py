@@ -17,7 +17,7 @@ from apps.conversations.services.admission import Place, check_room, room_of
 from apps.conversations.services.idempotency import digest_of, earlier_run
 from apps.conversations.services.line import enter_line
 from apps.conversations.services.routing import Choice, choose_model
-from apps.conversations.types import RunParams, StartedRun, queued_at
+from apps.conversations.types import RunParams, StartedRun, estimate_tokens, queued_at
 from apps.core.db import prepared
 from apps.core.errors import AppError, Conflict, TooLarge
 from apps.core.ids import new_id
@@ -90,7 +90,13 @@ def start_api_run(actor: Actor, call: ApiCall, *, run_id: UUID | None = None) ->
         raise TooLarge("The messages are longer than one million characters in all.")
     started = StartedRun(run_id or new_id(), new_id(), new_id())
     try:
-        choice = choose_model(call.model, call.text, policy=actor.policy)
+        choice = choose_model(
+            call.model,
+            call.text,
+            policy=actor.policy,
+            prompt_tokens=estimate_tokens(text),
+            needs=call.params.needs,
+        )
         in_line = enter_line(actor, choice.model, started.run_id, text=text, max_tokens=call.params.max_tokens)
     except AppError:
         if replay := find_api_run(actor, call):

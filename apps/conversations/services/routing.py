@@ -4,7 +4,7 @@ and that the organization may use."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from apps.accounts.types import ModelPolicy
@@ -13,7 +13,7 @@ from apps.conversations.services.registry import known_candidates, known_models
 from apps.core.errors import Invalid, ModelNotFound, NoReplica, PermissionDenied
 from inference.client import AUTO
 from inference.protocol import ModelInfo, ModelState
-from inference.routing.router import forbidden, route
+from inference.routing.router import forbidden, route, unfit
 from inference.routing.scorer import load_scorer
 from inference.routing.types import Decision, NoCandidate, Question, Reason, RoutingPolicy, Step
 
@@ -28,21 +28,29 @@ class Choice:
     decision: dict[str, Any]
 
 
-def choose_model(requested: str, text: str = "", *, policy: ModelPolicy, prompt_tokens: int = 0) -> Choice:
-    """`text`: what was asked. Raises ModelNotFound, PermissionDenied (the organization may not use it), NoReplica, and
-    Invalid when no model can answer this."""
+def choose_model(
+    requested: str, text: str = "", *, policy: ModelPolicy, prompt_tokens: int = 0, needs: frozenset[str] = frozenset()
+) -> Choice:
+    """`text`: what was asked. `prompt_tokens`: of all that is sent, an estimate that only `auto` goes by. `needs`: see
+    `inference.routing.types.Question`. Raises ModelNotFound, PermissionDenied (the organization may not use it),
+    NoReplica, and Invalid when no model can answer this."""
     candidates = known_candidates(policy.region)
     if not candidates:
         raise NoReplica("No model is running yet. Try again in a moment.", retry_after_s=WAIT_FOR_MODEL_S)
     excluded = _forbidden(policy)
     _refuse_what_is_forbidden(requested, excluded, len(candidates))
     models = usable_models(policy)
-    levels = {candidate.level for candidate in candidates if candidate.id not in excluded}
-    if requested == AUTO and len(levels) == 1:
-        return _usable(_default(models, policy))
-    question = Question(text, 0, prompt_tokens, requested, organization="", region=policy.region)
+    question = Question(text, 0, prompt_tokens, requested, organization="", region=policy.region, needs=needs)
+    rules = _rules(policy)
+    fit = [candidate for candidate in candidates if not unfit(candidate, question, rules)]
+    if requested != AUTO or not fit:
+        # Only the model's own count may refuse what is too long.
+        question = replace(question, prompt_tokens=0)
+    elif len({candidate.level for candidate in fit}) == 1:
+        usable = {candidate.id for candidate in fit}
+        return _usable(_default([model for model in models if model.id in usable], policy))
     try:
-        decision = route(question, candidates, policy=_rules(policy), scorer=load_scorer())
+        decision = route(question, candidates, policy=rules, scorer=load_scorer())
     except NoCandidate as error:
         if error.known:
             raise Invalid(f"No model may answer this: {error}.") from error
