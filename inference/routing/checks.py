@@ -11,10 +11,14 @@ _REFUSAL_CHARACTERS_AT_MOST = 600
 _REGRET = r"(?:i['’]?m|i am)? ?(?:very |so |truly )?sorry|i apologi[sz]e|unfortunately|as an? (?:ai|language model)"
 _CANNOT = r"i (?:can ?not|can['’]t|am unable to|am not able to|won['’]t)|i['’]m (?:unable|not able) to"
 _DECLINED = r"(?:answer|assist|help(?! but)|comply|provide|fulfil|complete|do that|respond|discuss|continue)\b"
-_REFUSAL = re.compile(rf"(?:(?:{_REGRET})\b[^.!?]{{0,60}}?)?\b(?:{_CANNOT}) (?:\w+ )?{_DECLINED}", re.IGNORECASE)
+# Regret may be a sentence of its own.
+_REFUSAL = re.compile(
+    rf"(?:(?:{_REGRET})\b[^.!?]{{0,60}}?(?:[.!]\s{{1,3}})?)?\b(?:{_CANNOT}) (?:\w+ )?{_DECLINED}", re.IGNORECASE
+)
 
 # The same for an answer of which only the beginning is there.
 _BEGUN = re.compile(rf"(?:(?:{_REGRET})\b[^.!?]{{0,120}}|(?:{_CANNOT})(?: (?:\w+ ?)?\w*)?)\Z", re.IGNORECASE)
+_REGRETTED = re.compile(rf"(?:{_REGRET})\b[^.!?]{{0,60}}[.!]\s*", re.IGNORECASE)
 _APOLOGIES = product(("", "i'm ", "i’m ", "im ", "i am "), ("sorry", "very sorry", "so sorry", "truly sorry"))
 _OPENINGS = (
     *map("".join, _APOLOGIES), "i apologise", "i apologize", "unfortunately", "as an ai", "as a ai",
@@ -49,7 +53,9 @@ def may_be_refusal(text: str) -> bool:
     said = text.strip()
     if len(said) > _REFUSAL_CHARACTERS_AT_MOST:
         return False
+    if _REFUSAL.match(said):
+        return True
+    if regretted := _REGRETTED.match(said):
+        said = said[regretted.end() :]
     begins = said.lower()
-    return any(opening.startswith(begins) for opening in _OPENINGS) or any(
-        form.match(said) for form in (_BEGUN, _REFUSAL)
-    )
+    return any(opening.startswith(begins) for opening in _OPENINGS) or _BEGUN.match(said) is not None

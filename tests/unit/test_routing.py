@@ -257,6 +257,8 @@ def test_escalation_stays_inside_policy_and_among_the_ready() -> None:
         "As an AI language model, I am unable to provide an answer.",
         "Sorry, I can’t assist with that request.",
         "Unfortunately, I'm not able to help.",
+        "I'm sorry. I can't help with that.",
+        "I’m truly sorry about this!  I am unable to answer.",
         "\n I am so sorry, I won't comply with it, " + "whatever is asked, " * 10,
     ],
 )
@@ -276,8 +278,8 @@ def test_a_refusal_of_a_plain_question_fails(text: str) -> None:
         ("I think that it is far.", 3),
         ("I can help with that.", 7),
         ("I can't help but notice that it is far.", 18),
-        ("Sorry for the wait! It is far.", 19),
-        ("Unfortunately, nobody knows. It is far.", 28),
+        ("Sorry for the wait! It is far.", 22),
+        ("Unfortunately, nobody knows. It is far.", 31),
         ("I cannot answer for every year, but in 2024: " + "a long table. " * 60, 601),
     ],
 )
