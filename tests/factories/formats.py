@@ -23,7 +23,7 @@ def package(members: Mapping[str, str | bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _relations(targets: Sequence[tuple[str, str]]) -> str:
+def relations(targets: Sequence[tuple[str, str]]) -> str:
     items = "".join(
         f'<Relationship Id="r{number}" Type="{_DOCUMENT}/{kind}" Target="{target}"/>'
         for number, (kind, target) in enumerate(targets, start=1)
@@ -44,8 +44,8 @@ def workbook(sheets: Mapping[str, Sequence[Sequence[object]]], *, raw: str = "")
     count = len(sheets)
     members: dict[str, str | bytes] = {
         "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
-        "_rels/.rels": _relations([("officeDocument", "xl/workbook.xml")]),
-        "xl/_rels/workbook.xml.rels": _relations([("worksheet", f"worksheets/s{n}.xml") for n in range(count)]),
+        "_rels/.rels": relations([("officeDocument", "xl/workbook.xml")]),
+        "xl/_rels/workbook.xml.rels": relations([("worksheet", f"worksheets/s{n}.xml") for n in range(count)]),
         "xl/workbook.xml": f'<workbook xmlns="{_OFFICE}/spreadsheetml/2006/main" xmlns:r="{_DOCUMENT}"><sheets>'
         + "".join(f'<sheet name="{name}" sheetId="{n}" r:id="r{n}"/>' for n, name in enumerate(sheets, start=1))
         + "</sheets></workbook>",
@@ -77,18 +77,21 @@ def _cell(text: str) -> str:
 
 
 def presentation(
-    slides: Sequence[tuple[str, Sequence[str]]], *, notes: str = "", table: Sequence[Sequence[str]] = ()
+    slides: Sequence[tuple[str, Sequence[str]]],
+    *,
+    notes: str = "",
+    table: Sequence[Sequence[str]] = (),
+    beside: Mapping[str, tuple[str, str]] | None = None,
 ) -> bytes:
-    """PPTX: title and paragraphs of each slide, whose files are numbered backwards; notes and table on the first."""
+    """PPTX: title and paragraphs of each slide, whose files are numbered backwards; notes, table and what is `beside`
+    (kind of relation and XML, by path) on the first."""
     count = len(slides)
     members: dict[str, str | bytes] = {
         "[Content_Types].xml": "<Types/>",
         "ppt/presentation.xml": f'<p:presentation xmlns:p="{_OFFICE}/presentationml/2006/main" xmlns:r="{_DOCUMENT}">'
         + "".join(f'<p:sldId r:id="r{n}"/>' for n in range(1, count + 1))
         + "</p:presentation>",
-        "ppt/_rels/presentation.xml.rels": _relations(
-            [("slide", f"slides/slide{count - n}.xml") for n in range(count)]
-        ),
+        "ppt/_rels/presentation.xml.rels": relations([("slide", f"slides/slide{count - n}.xml") for n in range(count)]),
     }
     for number, (title, texts) in enumerate(slides):
         shapes = _shape("title", [title]) + _shape("", texts) + _shape("sldNum", [str(number + 1)])
@@ -96,9 +99,13 @@ def presentation(
             rows = "".join(f"<a:tr>{''.join(map(_cell, row))}</a:tr>" for row in table)
             shapes += f"<p:graphicFrame><a:graphic><a:tbl>{rows}</a:tbl></a:graphic></p:graphicFrame>"
         members[f"ppt/slides/slide{count - number}.xml"] = _slide("sld", shapes)
+    targets = [(kind, f"../{path}") for path, (kind, _) in (beside or {}).items()]
+    members |= {f"ppt/{path}": text for path, (_, text) in (beside or {}).items()}
     if notes:
-        members[f"ppt/slides/_rels/slide{count}.xml.rels"] = _relations([("notesSlide", "../notesSlides/n.xml")])
+        targets.append(("notesSlide", "../notesSlides/n.xml"))
         members["ppt/notesSlides/n.xml"] = _slide("notes", _shape("body", [notes]))
+    if targets:
+        members[f"ppt/slides/_rels/slide{count}.xml.rels"] = relations(targets)
     return package(members)
 
 

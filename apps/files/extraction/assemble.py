@@ -10,7 +10,10 @@ from apps.files.extraction.layout import Block, Line
 from apps.files.extraction.types import HEADING_MAX_CHARS, PAGE_MAX_CHARS, Box, Category, Element, Heading, LineBox
 
 _LINEWISE = frozenset({Category.TABLE, Category.CODE_SNIPPET})
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u2060\ufeff\ufffe\uffff]")
+_CONTROL = re.compile(
+    # Also marks without a width, and those that turn the direction of text: what they show is not what is written.
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff]"
+)
 _PRESENTATION = re.compile(r"[\ufb00-\ufdff\ufe70-\ufefc]+")
 _SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u3000]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
@@ -22,9 +25,14 @@ def clean(text: str) -> str:
         if text.isprintable() and "  " not in text:
             return text.strip()
     else:
-        text = _PRESENTATION.sub(lambda found: unicodedata.normalize("NFKC", found.group()), text)
-        text = unicodedata.normalize("NFC", _SURROGATE.sub("\ufffd", text)).replace("\u00ad", "")
+        text = legible(text)
     return _SPACES.sub(" ", _CONTROL.sub("", text)).strip()
+
+
+def legible(text: str) -> str:
+    """Letters as they are searched for: composed, ligatures and presentation forms as what they stand for."""
+    text = _PRESENTATION.sub(lambda found: unicodedata.normalize("NFKC", found.group()), text)
+    return unicodedata.normalize("NFC", _SURROGATE.sub("\ufffd", text))
 
 
 def _separator(previous: str, hyphenated: bool, following: str) -> tuple[str, str]:

@@ -16,8 +16,9 @@ from docx.opc.exceptions import PackageNotFoundError
 from docx.oxml.ns import qn
 from lxml.etree import LxmlError
 
+from apps.files.extraction import drawingml, formulas
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Package, Scope, bounded, parse_xml
+from apps.files.extraction.content import Content, Package, Scope, bounded, parse_xml, table_text
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
 _MAX_DEPTH = 12
@@ -29,6 +30,21 @@ _DELETED, _MOVED, _INSTRUCTION, _FALLBACK = qn("w:del"), qn("w:moveFrom"), qn("w
 _CONTENTS = frozenset(
     {qn("w:sdt"), qn("w:sdtContent"), qn("w:ins"), qn("w:moveTo"), qn("w:smartTag"), qn("w:customXml")}
 )
+_RUN, _SYMBOL, _VANISH, _DRAWING, _RUBY = qn("w:r"), qn("w:sym"), qn("w:vanish"), qn("w:drawing"), qn("w:rt")
+_SILENT = frozenset({_DELETED, _MOVED, _INSTRUCTION, _RUN_PROPERTIES, _PARAGRAPH_PROPERTIES, _RUBY})
+_WINGDINGS = {
+    0xFC: "\u2713",
+    0xFB: "\u2717",
+    0xFE: "\u2611",
+    0xFD: "\u2612",
+    0xA8: "\u2610",
+    0x6F: "\u2610",
+    0xE0: "\u2192",
+}
+_DESCRIBED = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
+_REPEATED = 80  # characters; longer cells are not said twice
 _HEADING = re.compile(r"^(?:heading|überschrift|titre|título|titolo|заголовок)\s*(\d)", re.IGNORECASE)
 _LIST = re.compile(r"^list\b|aufzählung|liste", re.IGNORECASE)
 _CODE = re.compile(r"code|html preformatted|source|macro", re.IGNORECASE)
@@ -87,27 +103,57 @@ def _text(node: Any) -> str:
         if child is None:
             stack.pop()
             continue
-        tag = child.tag
-        if tag == _TEXT:
-            parts.append(child.text or "")
-        elif tag == _TAB:
-            parts.append("\t")
-        elif tag in (_BREAK, _RETURN):
-            parts.append("\n")
-        elif tag == _HYPHEN:
-            parts.append("-")
-        elif not isinstance(tag, str) or tag.endswith(_FALLBACK):
-            continue
-        elif tag not in (_DELETED, _MOVED, _INSTRUCTION, _RUN_PROPERTIES, _PARAGRAPH_PROPERTIES):
-            if tag == _P and parts:
+        written = _written(child)
+        if written is not None:
+            parts.append(written)
+        elif _holds_text(child):
+            if child.tag == _P and parts:
                 parts.append("\n")
             stack.append(iter(child))
     return "\n".join(line for part in "".join(parts).split("\n") if (line := clean(part.replace("\t", " "))))
 
 
+_MARKS = {_TAB: "\t", _BREAK: "\n", _RETURN: "\n", _HYPHEN: "-"}
+
+
+def _written(node: Any) -> str | None:
+    """What a node without further nodes of text stands for."""
+    if node.tag == _TEXT:
+        return node.text or ""
+    if node.tag == _SYMBOL:
+        return _symbol(node)
+    if node.tag in formulas.MATHS:
+        return f" {formulas.linear(node)} "
+    return _MARKS.get(node.tag)
+
+
+def _holds_text(node: Any) -> bool:
+    tag = node.tag
+    if not isinstance(tag, str) or tag in _SILENT or tag.endswith(_FALLBACK):
+        return False
+    return not (tag == _RUN and _vanishes(node))
+
+
+def _symbol(node: Any) -> str:
+    """A character of a font of symbols."""
+    code = (node.get(qn("w:char")) or "").upper()
+    try:
+        value = int(code, 16)
+    except ValueError:
+        return ""
+    known = _WINGDINGS.get(value & 0xFF, "") if "wingdings" in (node.get(qn("w:font")) or "").lower() else ""
+    return known or (chr(value) if 0x20 < value < 0xD800 else "")
+
+
+def _vanishes(run: Any) -> bool:
+    """Whether a run is formatted as hidden text."""
+    mark = run.find(f"{_RUN_PROPERTIES}/{_VANISH}")
+    return mark is not None and mark.get(qn("w:val"), "1") not in ("0", "false", "off")
+
+
 class _Body:
-    def __init__(self, styles: _Styles) -> None:
-        self._styles = styles
+    def __init__(self, styles: _Styles, part: Any) -> None:
+        self._styles, self._part = styles, part
 
     def elements(self, node: Any, depth: int = 0) -> Iterator[Element]:
         if depth > _MAX_DEPTH:
@@ -121,6 +167,22 @@ class _Body:
                 yield from self.elements(child, depth + 1)
 
     def _paragraph(self, node: Any) -> Iterator[Element]:
+        yield from self._worded(node)
+        for drawing in node.iter(_DRAWING):
+            yield from self._drawn(drawing)
+
+    def _drawn(self, drawing: Any) -> Iterator[Element]:
+        """A chart, a diagram, or what the author wrote about a picture."""
+        parts = [node.get(f"{_RELATION}id") for node in drawing.iter(f"{drawingml.C}chart")]
+        parts += [node.get(f"{_RELATION}dm") for node in drawing.iter(_DIAGRAM)]
+        for identity in parts:
+            if identity in self._part.rels:
+                yield from drawingml.read(parse_xml(self._part.rels[identity].target_part.blob))
+        for node in drawing.iter(_DESCRIBED):
+            if " " in (text := clean(node.get("descr") or "")):
+                yield Element(Category.IMAGE, text)
+
+    def _worded(self, node: Any) -> Iterator[Element]:
         text = _text(node)
         if not text:
             return
@@ -139,15 +201,39 @@ class _Body:
         yield Element(category, text, level=level)
 
     def _table(self, node: Any, depth: int) -> Iterator[Element]:
-        rows = [" | ".join(self._cells(row, depth)) for row in node.iter(_TR) if _owner(row) is node]
-        text = "\n".join(row for row in rows if row.strip(" |"))
-        if text:
+        above: list[str] = []
+        rows: list[list[str]] = []
+        for row in node.iter(_TR):
+            if _owner(row) is node:
+                above = list(self._cells(row, depth, above))
+                rows.append(above)
+        if text := table_text(rows):
             yield Element(Category.TABLE, text)
 
-    def _cells(self, row: Any, depth: int) -> Iterator[str]:
+    def _cells(self, row: Any, depth: int, above: list[str]) -> Iterator[str]:
+        """Texts of the cells, those repeated that reach over several columns or down from the row above."""
+        column = 0
         for cell in row.iter(_TC):
-            if _owner(cell) is row:
-                yield " ".join(element.text.replace("\n", " ") for element in self.elements(cell, depth + 1))
+            if _owner(cell) is not row:
+                continue
+            text = " ".join(element.text.replace("\n", " ") for element in self.elements(cell, depth + 1))
+            wide, merged = _merged(cell)
+            if merged and not text and column < len(above) and len(above[column]) <= _REPEATED:
+                text = above[column]
+            yield text
+            for _ in range(wide - 1):
+                yield text if len(text) <= _REPEATED else ""
+            column += wide
+
+
+def _merged(cell: Any) -> tuple[int, bool]:
+    """How many columns a cell is wide, and whether it goes on from the row above."""
+    properties = cell.find(qn("w:tcPr"))
+    if properties is None:
+        return 1, False
+    span, down = properties.find(qn("w:gridSpan")), properties.find(qn("w:vMerge"))
+    wide = (span.get(qn("w:val")) or "1") if span is not None else "1"
+    return (min(int(wide), 100) if wide.isdigit() else 1), down is not None and down.get(qn("w:val")) != "restart"
 
 
 def _owner(node: Any) -> Any:
@@ -192,7 +278,7 @@ def read(file: BinaryIO, scope: Scope) -> Content:
     file.seek(0)
     try:
         document = open_docx(file)
-        body = _Body(_Styles(document))
+        body = _Body(_Styles(document), document.part)
         parts = sorted(document.part.package.iter_parts(), key=lambda part: str(part.partname))
         elements = [*bounded(body.elements(document.element.body)), *_notes(parts, body), *_edges(parts, body)]
         title = clean(document.core_properties.title or "")

@@ -12,14 +12,15 @@ from typing import Any, BinaryIO
 
 from lxml import etree, html
 
-from apps.files.extraction import plain
+from apps.files.extraction import charsets, plain
 from apps.files.extraction.assemble import clean
 from apps.files.extraction.content import Content, Scope, bounded, table_text
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
 _SKIPPED = frozenset(
     """
-    script style noscript template head svg math iframe object embed canvas audio video select datalist
+    script style noscript template head title desc defs metadata annotation annotation-xml iframe object embed canvas
+    audio video select datalist rt rp
     """.split()  # noqa: SIM905
 )
 _BLOCKS = frozenset(
@@ -35,7 +36,12 @@ _CHARSET = re.compile(
     rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w-]{2,30})""", re.IGNORECASE
 )
 _DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
-_HIDDEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_HIDDEN = re.compile(
+    r"display\s*:\s*none|visibility\s*:\s*hidden|mso-hide\s*:\s*all|(?:font-size|opacity)\s*:\s*0(?:\.0+)?(?:[a-z%]{1,3})?\s*(?:;|!|$)",
+    re.IGNORECASE,
+)
+_MAX_ROWS, _MAX_SPAN = 100_000, 200
+_REPEATED = 80  # characters; longer cells are not said twice
 _MAX_NESTING = 240  # below what libxml2 itself refuses
 
 
@@ -43,12 +49,9 @@ def decode(data: bytes) -> str:
     """The text, by its mark, its own declaration, or a guess."""
     declared = _CHARSET.search(data[:4096])
     if declared and not data.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        name = declared.group(1).decode("ascii")
-        if not name.lower().startswith("utf-16"):
-            try:
-                return data.decode("cp1252" if name.lower() == "iso-8859-1" else name, "replace")
-            except LookupError:
-                pass
+        text = charsets.by_declaration(data, declared.group(1).decode("ascii"))
+        if text is not None:
+            return text
     return plain.decode(data)
 
 
@@ -129,7 +132,7 @@ class _Walk:
         elif node.tag == "img":
             if alternative := clean(node.get("alt") or ""):
                 self._parts.append(f" {alternative} ")
-        elif node.tag in ("input", "button") and node.get("type") not in ("hidden", "password", None):
+        elif node.tag in ("input", "button") and node.get("type") not in ("hidden", "password"):
             self._add(f" {node.get('value') or ''} ")
         yield from self._children(node, depth)
 
@@ -148,15 +151,72 @@ def _arranges(table: Any) -> bool:
 
 
 def _table(table: Any) -> Iterator[Element]:
+    """The rows that are the table's own, each cell that spans several repeated; tables inside follow it."""
     if (caption := table.find("caption")) is not None and (text := clean(_raw(caption))):
         yield Element(Category.FIGURE_CAPTION, text)
-    rows = [[clean(_spaced(cell)) for cell in row if cell.tag in ("td", "th")] for row in table.iter("tr")]
-    if text := table_text(rows):
+    rows = list(_own(table, "tr"))
+    inner: list[Any] = []
+    grid: list[list[str]] = []
+    below: dict[int, tuple[int, str]] = {}  # column: rows that a cell still reaches down, and its text
+    for row in rows[:_MAX_ROWS]:
+        texts: list[str] = []
+        for cell in row:
+            if cell.tag in ("td", "th"):
+                _fill(texts, below)
+                text = clean(_spaced(cell))
+                inner += _own(cell, "table")
+                wide, tall = _span(cell, "colspan"), _span(cell, "rowspan")
+                for at in range(wide):
+                    shown = text if at == 0 or len(text) <= _REPEATED else ""
+                    if tall > 1:
+                        below[len(texts)] = (tall - 1, shown)
+                    texts.append(shown)
+        _fill(texts, below)
+        grid.append(texts)
+    if text := table_text(grid):
         yield Element(Category.TABLE, text)
+    for nested in inner:
+        yield from _table(nested)
+
+
+def _fill(texts: list[str], below: dict[int, tuple[int, str]]) -> None:
+    """Cells that reach down from the rows above into the next columns."""
+    while (column := len(texts)) in below:
+        left, text = below.pop(column)
+        if left > 1:
+            below[column] = (left - 1, text)
+        texts.append(text if len(text) <= _REPEATED else "")
+
+
+def _span(cell: Any, name: str) -> int:
+    value = (cell.get(name) or "").strip()
+    return min(int(value), _MAX_SPAN) if value.isascii() and value.isdigit() and int(value[:6]) > 0 else 1
+
+
+def _own(node: Any, tag: str) -> Iterator[Any]:
+    """What is below `node` but not inside a table that is."""
+    stack = [iter(node)]
+    while stack:
+        child = next(stack[-1], None)
+        if child is None:
+            stack.pop()
+        elif child.tag == tag:
+            yield child
+        elif child.tag != "table":
+            stack.append(iter(child))
 
 
 def _spaced(node: Any) -> str:
-    return " ".join(part for part in node.itertext() if part.strip())
+    """The visible text of a cell without that of tables inside it."""
+    parts = [node.text or ""]
+    for child in node:
+        if child.tag == "img":
+            parts.append(f" {child.get('alt') or ''} ")
+        elif isinstance(child.tag, str) and child.tag != "table" and child.tag not in _SKIPPED and not _hidden(child):
+            inner = _spaced(child)
+            parts.append(f" {inner} " if child.tag in _BLOCKS or child.tag == "br" else inner)
+        parts.append(child.tail or "")
+    return "".join(parts)
 
 
 def elements_of(text: str) -> tuple[list[Element], str]:

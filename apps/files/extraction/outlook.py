@@ -95,7 +95,7 @@ def _body(message: _Storage) -> list[Element]:
         except ExtractionFailed:
             pass
     if text := message.text(_BODY):
-        return list(plain.paragraphs(plain.printable(text)))
+        return list(plain.paragraphs(plain.prose(text)))
     packed = message.binary(_RTF)
     return rtf.elements_of(unpacked_rtf(packed)) if packed else []
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
-from apps.files.extraction.content import Content, Scope
-from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element
+from apps.files.extraction import charsets
+from apps.files.extraction.assemble import legible
+from apps.files.extraction.content import Content, Scope, table_text
+from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -17,8 +19,9 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_SAMPLE = 1 << 16
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1f\x7f\ufeff\ufffe\uffff\ud800-\udfff]")
+_LINE_ENDS = re.compile("\r\n|[\r\x85\u2028\u2029]")
+_UNSEEN = re.compile("[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069]")
 _BLANK_LINES = re.compile(r"\n[ \t]*\n+")
 _BLANK = re.compile(r"\n[ \t\f]*\n\s*")
 
@@ -28,19 +31,12 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 _ITEM = re.compile(r"^\s{0,12}(?:[-*+]|\d{1,9}[.)])\s+\S")
 _ROW = re.compile(r"^\s{0,3}\|.*\|\s*$")
 _RULE = re.compile(r"^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$")
+_TABLE_RULE = re.compile(r"^ {0,3}\|?[\s:|-]*-[\s:|-]*$")
+_BAR, _ESCAPED_BAR = re.compile(r"(?<!\\)\|"), re.compile(r"\\\|")
+_DASHES = re.compile(r"^\s*:?-+:?\s*$")
+_QUOTED = re.compile(r"^ {0,3}(?:> ?)+")
+_HTML = re.compile(r"^<(?:[a-z][a-z0-9]*(?:\s[^<>]*)?|/[a-z][a-z0-9]*\s*|!--.*)>", re.IGNORECASE)
 _STARTS = (_ATX, _FENCE, _ITEM, _ROW, _RULE)
-
-
-def _guess(data: bytes) -> str:
-    """UTF-8 when it is that; UTF-16 by where its zero bytes are; else what its letters look like."""
-    sample = data[:_SAMPLE]
-    even, odd = sample[::2].count(0), sample[1::2].count(0)
-    if max(even, odd) > 0.2 * len(sample) / 2:
-        return "utf-16-be" if even > odd else "utf-16-le"
-    from charset_normalizer import from_bytes
-
-    best = from_bytes(sample).best()
-    return best.encoding if best else "cp1252"
 
 
 def decode(data: bytes) -> str:
@@ -48,24 +44,36 @@ def decode(data: bytes) -> str:
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return data[len(bom) :].decode(encoding, "replace")
-    if b"\x00" not in data[:_SAMPLE]:
+    if not charsets.is_coded(data):
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError:
             pass
-    return data.decode(_guess(data), "replace")
+    return data.decode(charsets.guess(data), "replace")
 
 
 def printable(text: str) -> str:
     """The text with line ends and control characters as the rest of the code expects them."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0c", "\n\n")
+    text = _LINE_ENDS.sub("\n", text).replace("\x0c", "\n\n")
     return text if text.isascii() and text.isprintable() else _CONTROL.sub("", text)
+
+
+def prose(text: str) -> str:
+    """Printable text that is meant to be read: letters composed, without marks that have no width."""
+    text = printable(text)
+    return text if text.isascii() else _UNSEEN.sub("", legible(text))
 
 
 def paragraphs(text: str) -> Iterator[Element]:
     for part in _BLANK.split(text):
         if stripped := part.strip("\n").rstrip():
             yield Element(Category.NARRATIVE_TEXT, stripped)
+
+
+def _table(lines: Iterable[str]) -> str:
+    rows = ([_ESCAPED_BAR.sub("|", cell) for cell in _BAR.split(line.strip())] for line in lines)
+    sides = (row[not row[0] : len(row) - (len(row) > 1 and not row[-1])] for row in rows)
+    return table_text(row for row in sides if not all(_DASHES.match(cell) for cell in row))
 
 
 class _Markdown:
@@ -89,6 +97,19 @@ class _Markdown:
         code = "\n".join(self._lines[start : self._at])
         self._at += 1
         return code.strip("\n")
+
+    def _begins_table(self) -> bool:
+        """Whether this line is the head of a table without bars at its sides: a rule of as many cells follows."""
+        if "|" not in self._lines[self._at] or self._at + 1 >= len(self._lines):
+            return False
+        rule = self._lines[self._at + 1]
+        return bool("|" in rule and _TABLE_RULE.match(rule))
+
+    def _table_lines(self) -> list[str]:
+        start = self._at
+        while self._at < len(self._lines) and "|" in self._lines[self._at]:
+            self._at += 1
+        return self._lines[start : self._at]
 
     def _starts_other(self, line: str) -> bool:
         return not line.strip() or any(mark.match(line) for mark in _STARTS)
@@ -125,28 +146,40 @@ class _Markdown:
             elif fence := _FENCE.match(line):
                 if code := self._code(fence.group(1)):
                     yield Element(Category.CODE_SNIPPET, code)
-            elif _ROW.match(line):
-                yield Element(Category.TABLE, self._take_while(_ROW).strip())
+            elif _ROW.match(line) or self._begins_table():
+                yield Element(Category.TABLE, _table(self._table_lines()))
             elif _ITEM.match(line):
                 yield Element(Category.LIST_ITEM, self._prose())
             else:
-                yield self._paragraph()
+                yield from self._paragraph()
 
-    def _paragraph(self) -> Element:
-        text = self._prose()
+    def _paragraph(self) -> Iterator[Element]:
+        text = "\n".join(_QUOTED.sub("", line) for line in self._prose().split("\n"))
         below = _SETEXT.match(self._lines[self._at]) if self._at < len(self._lines) else None
         if below and "\n" not in text:
             self._at += 1
-            return Element(Category.TITLE, text, level=1 if below.group(1)[0] == "=" else 2)
-        return Element(Category.NARRATIVE_TEXT, text)
+            yield Element(Category.TITLE, text, level=1 if below.group(1)[0] == "=" else 2)
+        elif _HTML.match(text):
+            yield from _of_html(text)
+        elif text:
+            yield Element(Category.NARRATIVE_TEXT, text)
+
+
+def _of_html(text: str) -> list[Element]:
+    from apps.files.extraction.markup import elements_of  # late: that module reads plain text too
+
+    try:
+        return elements_of(text)[0]
+    except ExtractionFailed:
+        return []
 
 
 def read_text(file: BinaryIO, scope: Scope) -> Content:
-    return Content([list(paragraphs(printable(decode(file.read()))))])
+    return Content([list(paragraphs(prose(decode(file.read()))))])
 
 
 def read_markdown(file: BinaryIO, scope: Scope) -> Content:
-    elements = list(_Markdown(printable(decode(file.read()))).elements())
+    elements = list(_Markdown(prose(decode(file.read()))).elements())
     title = next((item.text for item in elements if item.category is Category.TITLE and item.level == 1), "")
     return Content([elements], title[:HEADING_MAX_CHARS])
 

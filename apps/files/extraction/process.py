@@ -64,6 +64,7 @@ class _Reading:
     command: Sequence[str]
     document: Document | None = None
     at: int = 0
+    attached: bool = True
     headings: list[list[Any]] = field(default_factory=list)
     poisoned: dict[int, Reason] = field(default_factory=dict)
     restarts: int = 0
@@ -81,6 +82,7 @@ class _Reading:
             "first": self.next,
             "headings": self.headings,
             "skip": sorted(self.poisoned),
+            "attached": self.attached,
             "max_pages": self.limits.max_pages,
             "max_pixels": self.limits.max_pixels,
             "unpacked_bytes": self.limits.unpacked_bytes,
@@ -172,6 +174,9 @@ def run(
             try:
                 reading.read_on()
             except ChildLost as lost:
+                if reading.document is None and reading.at and reading.attached:
+                    reading.attached = False  # it was lost on a file inside, not on this one
+                    continue
                 if reading.document is None or kind != "pdf":
                     raise ExtractionFailed(lost.reason) from lost
                 reading.blame(lost.reason)

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from apps.files.extraction.answer import Job, page_message, say
-from apps.files.extraction.types import Document, ExtractionFailed, Heading, Notice, PageRecord, Reason
+from apps.files.extraction.types import Document, Element, ExtractionFailed, Heading, Notice, PageRecord, Reason
+
+if TYPE_CHECKING:
+    from apps.files.extraction.content import Scope
+    from apps.files.extraction.pdf.document import PdfDocument
 
 
 def _pdf(job: Job) -> Iterator[PageRecord | Document]:
@@ -15,14 +21,62 @@ def _pdf(job: Job) -> Iterator[PageRecord | Document]:
 
     source = int(job["source"])
     with PdfDocument(source, os.fstat(source).st_size) as document:
-        if document.page_count > int(job["max_pages"]):
+        count, most = document.page_count, int(job["max_pages"])
+        if count > most:
             raise ExtractionFailed(Reason.TOO_MANY_PAGES)
-        yield Document(page_count=document.page_count, title=document.title)
+        attached, notices = _attached(job, document, most - count)
+        yield Document(page_count=count + len(attached), title=document.title, notices=notices)
         headings = tuple(Heading(level, text) for level, text in job["headings"])
         skip = frozenset(job["skip"])
         yield from read_pages(
-            document, int(job["first"]), headings=headings, skip=skip, announce=lambda number: say({"at": number})
+            document,
+            int(job["first"]),
+            headings=headings,
+            skip=skip,
+            announce=lambda number: say({"at": number}),
+            pinned=_pinned(int(job["unpacked_bytes"])) if job["attached"] else None,
         )
+        for page in attached:
+            if page.number + count >= int(job["first"]):
+                yield replace(page, number=page.number + count)
+
+
+def _attached(job: Job, document: PdfDocument, room: int) -> tuple[list[PageRecord], tuple[Notice, ...]]:
+    """Pages of the files embedded in a PDF, at most `room`. Without `job["attached"]` it is only said that there are
+    some: reading them has ended a child before."""
+    from apps.files.extraction.pdf.attached import count_embedded
+
+    if not count_embedded(document):
+        return [], ()
+    if not job["attached"]:
+        return [], (Notice.PARTS_UNREAD,)
+    say({"at": document.page_count + 1})
+    from apps.files.extraction.content import Scope
+    from apps.files.extraction.paging import cut_pages
+    from apps.files.extraction.pdf.attached import embedded
+    from apps.files.extraction.readers import read_part
+
+    scope = Scope.of(int(job["unpacked_bytes"]), read_part)
+    pages = cut_pages(*embedded(document, scope))
+    if len(pages) > room:
+        scope.notice(Notice.CUT_SHORT)
+    return pages[:room], tuple(sorted(scope.spent.notices))
+
+
+def _pinned(unpacked_bytes: int) -> Callable[[object], list[Element]]:
+    """Reads the file that an annotation holds; the scope is one for all pages, made when the first is met."""
+    scopes: list[Scope] = []
+
+    def read(annotation: object) -> list[Element]:
+        from apps.files.extraction.content import Scope
+        from apps.files.extraction.pdf.attached import pinned_to
+        from apps.files.extraction.readers import read_part
+
+        if not scopes:
+            scopes.append(Scope.of(unpacked_bytes, read_part))
+        return pinned_to(annotation, scopes[0])
+
+    return read
 
 
 _CUT = frozenset({"sheet", "csv", "zip", "eml", "msg"})

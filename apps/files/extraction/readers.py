@@ -15,6 +15,7 @@ from apps.files.extraction.content import OLE, Content, Scope, opened_ole
 from apps.files.extraction.types import Element, ExtractionFailed, Notice, Reason
 from apps.files.types import Kind, kind_of
 
+TNEF = b"\x78\x9f\x3e\x22"
 Read = Callable[[BinaryIO, Scope], Content]
 
 _READERS: dict[Kind, tuple[str, str]] = {
@@ -66,6 +67,10 @@ def read_part(name: str, data: bytes, scope: Scope) -> Content | None:
         return read_part(packed[0] or name, packed[1], scope)
     if data.startswith(b"%PDF-"):
         return _pdf(data, scope)
+    if data.startswith(TNEF):
+        from apps.files.extraction import tnef
+
+        return tnef.read(data, scope)
     kind = _kind_of(name, data)
     return reader_of(kind)(io.BytesIO(data), scope) if kind in _READERS else None
 
@@ -114,7 +119,9 @@ def _native(data: bytes) -> tuple[str, bytes]:
 
 
 def _pdf(data: bytes, scope: Scope) -> Content:
-    """Text of the pages of a PDF inside; those that are pictures are left out, and it is said so."""
+    """Text of the pages of a PDF inside, and of files inside that; pages that are pictures are left out, and it is said
+    so."""
+    from apps.files.extraction.pdf.attached import embedded, pinned_to
     from apps.files.extraction.pdf.document import PdfDocument
     from apps.files.extraction.pdf.read import read_pages
 
@@ -123,9 +130,10 @@ def _pdf(data: bytes, scope: Scope) -> Content:
         file.write(data)
         file.flush()
         with PdfDocument(file.fileno(), len(data)) as document:
-            for page in read_pages(document, 1):
+            for page in read_pages(document, 1, pinned=lambda annotation: pinned_to(annotation, scope)):
                 if page.needs_ocr or page.error:
                     scope.notice(Notice.PARTS_UNREAD)
                 # The boxes are those of another file's pages.
                 sections.append([replace(element, box=None, lines=()) for element in page.elements])
+            sections += embedded(document, scope)
     return Content(sections)

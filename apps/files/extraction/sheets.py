@@ -12,12 +12,13 @@ import io
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, BinaryIO
+from decimal import Decimal
+from typing import Any, BinaryIO, Literal
 
 import python_calamine
 import xlrd
 
-from apps.files.extraction import plain
+from apps.files.extraction import plain, workbook
 from apps.files.extraction.assemble import clean
 from apps.files.extraction.content import OLE, Content, Package, Scope, opened_ole, table_text
 from apps.files.extraction.types import Category, Element, ExtractionFailed, Notice, Reason
@@ -25,6 +26,7 @@ from apps.files.extraction.types import Category, Element, ExtractionFailed, Not
 MAX_CHARS = 5_000_000  # of all sheets together: about as many pages as a file may have
 _BETWEEN = " | "
 _EXACT = 1e15
+_SMALLEST, _LARGEST = 1e-10, 1e21
 _ZIP = b"PK\x03\x04"
 _DELIMITERS = ",;\t|"
 Row = Sequence[str]
@@ -37,10 +39,21 @@ def shown(value: object) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < _EXACT else repr(value)
+        return _number(value)
+    if isinstance(value, datetime.timedelta):
+        seconds = round(value.total_seconds())
+        return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
     if isinstance(value, datetime.datetime):
         return value.date().isoformat() if value.time() == datetime.time() else value.isoformat(sep=" ")
     return clean(str(value))
+
+
+def _number(value: float) -> str:
+    """As many digits as a spreadsheet keeps, which is 15, and no exponent but for the very large and small."""
+    if value.is_integer() and abs(value) < _EXACT:
+        return str(int(value))
+    short = repr(float(f"{value:.15g}"))
+    return format(Decimal(short), "f") if "e" in short and _SMALLEST < abs(value) < _LARGEST else short
 
 
 def regions(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -92,19 +105,32 @@ def _section(name: str, rows: Iterable[Row]) -> list[Element]:
 def read(file: BinaryIO, scope: Scope) -> Content:
     """XLSX, XLSB, XLS and ODS. Raises ExtractionFailed."""
     head = file.read(8)
+    package: Package | None = None
     if head.startswith(_ZIP):
-        Package(_rewound(file), scope)  # its bounds hold before anything is unpacked
+        package = Package(_rewound(file), scope)  # its bounds hold before anything is unpacked
     elif head == OLE:
         _check_container(_rewound(file))
     elif not head.startswith(b"\x09"):  # Excel before 5 had no container
         raise ExtractionFailed(Reason.DAMAGED)
     data = _rewound(file).read()
-    content = _by_calamine(data, scope)
+    content = _by_calamine(workbook.prepared(data, package) if package else data, scope)
+    if content is not None and package is not None:
+        _add_beside(content, workbook.beside(package))
     if (content is None or not content.elements) and not head.startswith(_ZIP):
         return _by_xlrd(data, scope)
     if content is None:
         raise ExtractionFailed(Reason.DAMAGED)
     return content
+
+
+def _add_beside(content: Content, beside: dict[str, list[Element]]) -> None:
+    """What stands beside the cells of a sheet follows them; sheets of nothing else are added."""
+    named = {section[0].text: section for section in content.sections if section}
+    for name, elements in beside.items():
+        if elements and name in named:
+            named[name] += elements
+        elif elements:
+            content.sections.append([Element(Category.TITLE, name, level=1), *elements])
 
 
 def _rewound(file: BinaryIO) -> BinaryIO:
@@ -188,9 +214,14 @@ def read_delimited(file: BinaryIO, scope: Scope) -> Content:
     """CSV and TSV in any encoding, whichever character is between the cells."""
     text = plain.printable(plain.decode(file.read()))
     csv.field_size_limit(1 << 20)
+    told = re.match(r'"?sep=(.)"?\n', text)
+    text = text[told.end() :] if told else text
     sample = "\n".join(re.split(r"\n", text[: 1 << 14])[:50])
+    mark = told.group(1) if told else _delimiter(sample)
+    # A quotation mark without its other half is no quotation: it would swallow all the rows behind it.
+    quoting: Literal[0, 3] = csv.QUOTE_NONE if text.count('"') % 2 else csv.QUOTE_MINIMAL
     try:
-        rows = csv.reader(io.StringIO(text), delimiter=_delimiter(sample))
+        rows = csv.reader(io.StringIO(text), delimiter=mark, quoting=quoting)
         return Content([_section("", _Room(scope).fill(rows))])
     except csv.Error as error:
         raise ExtractionFailed(Reason.DAMAGED) from error

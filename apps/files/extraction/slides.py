@@ -7,11 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
+from apps.files.extraction import drawingml
 from apps.files.extraction.assemble import clean
 from apps.files.extraction.content import Content, Package, Scope, table_text
+from apps.files.extraction.drawingml import A as _A
+from apps.files.extraction.drawingml import paragraphs
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
-_A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
@@ -47,18 +49,8 @@ def _slide_parts(package: Package) -> list[str]:
     return [part for part in ordered if part in package.names] or named
 
 
-def _paragraph(node: Any) -> str:
-    marks = {f"{_A}br": "\n", f"{_A}tab": " "}
-    parts = [marks.get(run.tag) or run.text or "" for run in node.iter(f"{_A}t", *marks)]
-    return "\n".join(line for part in "".join(parts).split("\n") if (line := clean(part)))
-
-
-def _text_of(body: Any) -> list[str]:
-    return [text for node in body.iter(f"{_A}p") if (text := _paragraph(node))]
-
-
 def _table(node: Any) -> Iterator[Element]:
-    rows = [[" ".join(_text_of(cell)) for cell in row.iter(f"{_A}tc")] for row in node.iter(f"{_A}tr")]
+    rows = [[" ".join(paragraphs(cell)) for cell in row.iter(f"{_A}tc")] for row in node.iter(f"{_A}tr")]
     if text := table_text(rows):
         yield Element(Category.TABLE, text)
 
@@ -91,7 +83,7 @@ def _shape(node: Any) -> Iterator[Element]:
         return
     placeholder = node.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
     role = placeholder.get("type", "body") if placeholder is not None else ""
-    texts = _text_of(body)
+    texts = paragraphs(body)
     if role in _TITLES and (title := " ".join(texts).replace("\n", " ")) and len(title) <= HEADING_MAX_CHARS:
         yield Element(Category.TITLE, title, level=1)
         return
@@ -100,15 +92,40 @@ def _shape(node: Any) -> Iterator[Element]:
         yield Element(category, text)
 
 
-def _notes(package: Package, part: str) -> Iterator[Element]:
+_DRAWN = ("chart", "diagramData")
+
+
+def _beside(package: Package, part: str) -> Iterator[Element]:
+    """What a slide refers to: charts and diagrams on it, the speaker's notes, comments."""
+    notes: list[Element] = []
     for kind, target in _relations(package, part).values():
-        if kind == "notesSlide" and target in package.names:
-            for node in package.xml(target).iter(f"{_P}sp"):
-                placeholder = node.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
-                body = node.find(f"{_P}txBody")
-                if body is not None and placeholder is not None and placeholder.get("type") == "body":
-                    for text in _text_of(body):
-                        yield Element(Category.NARRATIVE_TEXT, text)
+        if target not in package.names:
+            continue
+        if kind in _DRAWN:
+            yield from drawingml.read(package.xml(target))
+        elif kind == "notesSlide":
+            notes += _notes(package.xml(target))
+        elif kind == "comments":
+            notes += _comments(package.xml(target))
+    yield from notes
+
+
+def _notes(root: Any) -> Iterator[Element]:
+    for node in root.iter(f"{_P}sp"):
+        placeholder = node.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
+        body = node.find(f"{_P}txBody")
+        if body is not None and placeholder is not None and placeholder.get("type") == "body":
+            for text in paragraphs(body):
+                yield Element(Category.NARRATIVE_TEXT, text)
+    for table in root.iter(f"{_A}tbl"):
+        yield from _table(table)
+
+
+def _comments(root: Any) -> Iterator[Element]:
+    texts = [clean(node.text or "") for node in root.iter(f"{_P}text")] or paragraphs(root)
+    for text in texts:
+        if text:
+            yield Element(Category.UNCATEGORIZED_TEXT, f"Comment: {text}")
 
 
 def _slide(package: Package, part: str) -> list[Element]:
@@ -116,7 +133,7 @@ def _slide(package: Package, part: str) -> list[Element]:
     elements = list(_shapes(tree)) if tree is not None else []
     titles = [element for element in elements if element.category is Category.TITLE]
     rest = [element for element in elements if element.category is not Category.TITLE]
-    return [*titles, *rest, *_notes(package, part)]
+    return [*titles, *rest, *_beside(package, part)]
 
 
 def read(file: BinaryIO, scope: Scope) -> Content:

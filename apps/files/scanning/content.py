@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -51,6 +52,12 @@ _PACKAGES: tuple[tuple[frozenset[str], Kind], ...] = (
 )
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*")
+_UNTOLD = frozenset({"unknown", "undefined"})
+_CONTROLS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
+_PRINTABLE_SHARE = 0.97
+_FEWEST = 8
+_EAST_ASIAN = re.compile("[\\s -~\u3000-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff5e]")
+_WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")
 _HEIC = frozenset({b"heic", b"heix", b"heim", b"heis", b"mif1", b"msf1", b"hevc", b"hevx"})
 
 
@@ -134,7 +141,7 @@ def _true_kind(path: Path, head: bytes, found: ContentTypeInfo, named: Kind) -> 
         return "sheet"
     if head.lstrip().startswith(b"{\\rtf"):
         return "rtf"
-    return "text" if _utf16(head) or (found.is_text and b"\0" not in head) else None
+    return "text" if (found.is_text or found.label in _UNTOLD) and _could_be_text(head) else None
 
 
 def _package_kind(names: frozenset[str], named: Kind) -> Kind:
@@ -149,8 +156,33 @@ def _is_picture(head: bytes) -> bool:
     return head.startswith(_PICTURES) or webp or (head[4:8] == b"ftyp" and head[8:12] in _HEIC)
 
 
-def _utf16(head: bytes) -> bool:
-    return head.startswith((b"\xff\xfe", b"\xfe\xff"))
+def _could_be_text(head: bytes) -> bool:
+    """Whether bytes that are of no known format can be text in some encoding: hardly any control characters, or every
+    second (fourth) byte out of a small range, as the high bytes of UTF-16 and UTF-32 are."""
+    if head.startswith(_WIDE_MARKS):
+        return True
+    if len(head.translate(None, _CONTROLS)) >= _PRINTABLE_SHARE * len(head):
+        return True
+    return (
+        _ideographs(head)
+        or any(_from_few(head[at::2]) and not _from_few(head[1 - at :: 2]) for at in (0, 1))
+        or (_from_few(head[0::4]) != _from_few(head[3::4]) and _from_few(head[1::4]) and _from_few(head[2::4]))
+    )
+
+
+def _ideographs(head: bytes) -> bool:
+    """Whether these are the characters of Chinese, Japanese or Korean in UTF-16, which noise has half as often."""
+    for encoding in ("utf-16-le", "utf-16-be"):
+        text = head[: len(head) // 2 * 2].decode(encoding, "replace")
+        if len(text) >= _FEWEST and len(_EAST_ASIAN.findall(text)) >= _PRINTABLE_SHARE * len(text):
+            return True
+    return False
+
+
+def _from_few(part: bytes) -> bool:
+    """Whether nearly all bytes are one of two low values."""
+    usual = sorted((part.count(value) for value in set(part) if value < 0x60), reverse=True)
+    return sum(usual[:2]) >= 0.7 * len(part)
 
 
 def _describe(found: ContentTypeInfo) -> str:

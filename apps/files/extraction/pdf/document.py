@@ -12,6 +12,7 @@ from types import TracebackType
 
 import pypdfium2_raw as pdfium
 
+from apps.files.extraction.pdf.layers import names_off
 from apps.files.extraction.types import HEADING_MAX_CHARS, Box, ExtractionFailed, Reason
 
 _FAILURES = {
@@ -65,6 +66,7 @@ class PdfDocument:
     """A PDF read from a descriptor. Raises ExtractionFailed when it cannot be opened.
 
     `maps_characters`: whether the file can hold maps from its glyphs to characters; those may be in packed objects.
+    `layers_off`: names of the layers that are not shown.
     """
 
     def __init__(self, descriptor: int, size: int, password: str | None = None) -> None:
@@ -81,6 +83,7 @@ class PdfDocument:
         self._form_info = pdfium.FPDF_FORMFILLINFO(version=2)
         self.form = pdfium.FPDFDOC_InitFormFillEnvironment(self.handle, self._form_info)
         self.maps_characters = self._map.find(b"/ToUnicode") >= 0 or self._map.find(b"/ObjStm") >= 0
+        self.layers_off = names_off(self._map)
         self.page_count = int(pdfium.FPDF_GetPageCount(self.handle))
         if self.page_count < 1:
             raise ExtractionFailed(Reason.DAMAGED)

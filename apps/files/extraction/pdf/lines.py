@@ -15,6 +15,7 @@ import pypdfium2_raw as pdfium
 from apps.files.extraction.assemble import clean
 from apps.files.extraction.layout import Line
 from apps.files.extraction.pdf.document import Page
+from apps.files.extraction.pdf.hidden import Visibility
 from apps.files.extraction.types import PAGE_MAX_CHARS, Box
 
 _BREAK = re.compile("\r\n|\ufffe|\x02")  # PDFium ends a line with the first, and a hyphenated one with the others
@@ -27,6 +28,7 @@ _MAX_RECTS = 2_000
 _REVERSIBLE = re.compile(
     "[\u0622\u0623\u0625\u0627]\u0644"
 )  # an alef before a lam: the article, or a ligature reversed
+_HYPHENS = ("\u2010", "\u00ad")
 _WORD_GAP = 0.2  # of the size of the letters
 _MAX_LINES = 10_000
 
@@ -60,6 +62,7 @@ class _Reader:
         self._loose = pdfium.FS_RECTF()
         self._font = ctypes.create_string_buffer(96)
         self._flags = ctypes.c_int()
+        self._visibility = Visibility(page, handle)
         self.count = min(int(pdfium.FPDFText_CountChars(handle)), PAGE_MAX_CHARS)
 
     def text(self) -> tuple[str, bool]:
@@ -150,6 +153,12 @@ class _Reader:
             return text
         return "".join(letter for at, letter in enumerate(text) if at not in narrow)
 
+    def hidden(self, index: int, rects: list[_Rect]) -> bool:
+        """Whether the line of these rectangles, whose character `index` is, cannot be seen."""
+        left, right = min(rect.left for rect in rects), max(rect.right for rect in rects)
+        bottom, top = min(rect.bottom for rect in rects), max(rect.top for rect in rects)
+        return self._visibility.hides(index, (left, bottom, right, top))
+
     def unmapped(self, index: int) -> bool:
         return bool(pdfium.FPDFText_HasUnicodeMapError(self._handle, index) == 1)
 
@@ -234,7 +243,7 @@ def _line(page: Page, reader: _Reader, start: int, text: str, hyphenated: bool) 
         if not cleaned:
             continue
         boxes = rects if not gaps else reader.rects(offset, len(part))
-        if not boxes:
+        if not boxes or reader.hidden(offset + len(part) - len(part.lstrip()), boxes):
             continue
         box = page.fractions(
             min(rect.left for rect in boxes),
@@ -242,10 +251,25 @@ def _line(page: Page, reader: _Reader, start: int, text: str, hyphenated: bool) 
             max(rect.right for rect in boxes),
             max(rect.top for rect in boxes),
         )
+        if _beyond(box):
+            continue
         bold, mono = reader.style(offset + len(part) - len(part.lstrip()), offset + len(part.rstrip()) - 1)
-        x0, y0, x1, y1 = _frame(box, angle, page.width, page.height)
-        size_here = size or y1 - y0
-        yield angle, Line(cleaned, x0, y0, x1, y1, box, size_here, bold, mono, hyphenated)
+        along = 90 if angle == 0 and _stacked(cleaned, box, page) else angle
+        x0, y0, x1, y1 = _frame(box, along, page.width, page.height)
+        broken = hyphenated or part.rstrip().endswith(_HYPHENS)
+        yield along, Line(cleaned, x0, y0, x1, y1, box, size or y1 - y0, bold, mono, broken)
+
+
+def _beyond(box: Box) -> bool:
+    """Whether a box, clipped to the page, was outside of it."""
+    x0, y0, x1, y1 = box
+    return (x0 == x1 and x0 in (0.0, 1.0)) or (y0 == y1 and y0 in (0.0, 1.0))
+
+
+def _stacked(text: str, box: Box, page: Page) -> bool:
+    """Whether upright characters run downwards, as in vertical Chinese and Japanese."""
+    wide, tall = (box[2] - box[0]) * page.width, (box[3] - box[1]) * page.height
+    return len(text) >= 2 and text[0] >= "\u2e80" and tall > 0.6 * len(text) * wide and tall > 1.5 * wide
 
 
 def _frame(box: Box, angle: int, width: float, height: float) -> Box:

@@ -12,9 +12,11 @@ from apps.files.extraction import furniture
 from apps.files.extraction.assemble import Outline, element_of, page_text, within_bounds
 from apps.files.extraction.layout import Block, blocks_of
 from apps.files.extraction.pdf.document import Page, PdfDocument
-from apps.files.extraction.pdf.fields import read_fields
+from apps.files.extraction.pdf.fields import Pinned, read_fields
 from apps.files.extraction.pdf.fonts import unmapped_share
+from apps.files.extraction.pdf.hidden import remove_layers
 from apps.files.extraction.pdf.lines import PageText, read_lines
+from apps.files.extraction.pdf.xfa import described, is_described
 from apps.files.extraction.types import Category, Element, Heading, PageRecord, Reason
 
 UNTRUSTED_SHARE = 0.15
@@ -48,14 +50,17 @@ def _area(page: Page, shape: object) -> float:
     return (x1 - x0) * (y1 - y0)
 
 
-def _read_page(document: PdfDocument, number: int) -> PageRecord:
+def _read_page(document: PdfDocument, number: int, pinned: Pinned | None) -> PageRecord:
     try:
         with document.page(number) as page:
+            if document.layers_off:
+                remove_layers(page, document.layers_off)
             read = read_lines(page)
             blocks = blocks_of(read.upright)
             blocks += [Block([line], Category.UNCATEGORIZED_TEXT) for line in read.turned]
             texts = [element for block in blocks if (element := element_of(block)) is not None]
-            elements = within_bounds([*texts, *read_fields(document, page)])
+            form = described(document) if number == 1 and is_described(document) else []
+            elements = within_bounds([*texts, *form, *read_fields(document, page, pinned)])
             untrusted = read.untrusted if document.maps_characters else max(read.untrusted, unmapped_share(page))
             needs_ocr = untrusted > UNTRUSTED_SHARE or _has_picture_of_text(page, read)
             return PageRecord(
@@ -89,8 +94,10 @@ def read_pages(
     headings: tuple[Heading, ...] = (),
     skip: frozenset[int] = frozenset(),
     announce: Callable[[int], None] = lambda number: None,
+    pinned: Pinned | None = None,
 ) -> Iterator[PageRecord]:
-    """Records of pages `first` to the last. `announce` hears which page is read next; those in `skip` are not."""
+    """Records of pages `first` to the last. `announce` hears which page is read next; those in `skip` are not.
+    `pinned` reads the files that are pinned to pages."""
     outline = Outline(headings)
     before: deque[frozenset[furniture.Mark]] = deque(maxlen=2)
     waiting: PageRecord | None = None
@@ -99,7 +106,7 @@ def read_pages(
             record = PageRecord(number=number, error=Reason.CRASHED)
         else:
             announce(number)
-            record = _read_page(document, number)
+            record = _read_page(document, number, pinned)
         if waiting is not None:
             yield _finished(waiting, before, record, outline)
             before.append(furniture.marks(waiting.elements))

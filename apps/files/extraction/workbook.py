@@ -1,0 +1,138 @@
+"""What a workbook (XLSX) has besides the values of its cells: comments, charts, drawn texts, formulas without a result.
+
+The values themselves are read by `sheets`. Results that are errors, and formulas that no program has computed yet, are
+written into the cells first, because the reader of values leaves them out.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from apps.files.extraction import drawingml
+from apps.files.extraction.assemble import clean
+from apps.files.extraction.content import Package
+from apps.files.extraction.types import Category, Element, ExtractionFailed
+
+_S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
+_R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_THREADED = "{http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments}"
+_SHEET = re.compile(r"^xl/worksheets/[^/]+\.xml$")
+_MAX_COMMENTS, _MAX_DRAWN = 5_000, 200
+_LARGEST = 64 << 20
+_CELL = re.compile(rb"<c\b([^>]*?)>(\s*<f\b[^>]*?(?:/>|>([^<]*)</f>))\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>")
+_ERROR = re.compile(rb"(<c\b[^>]*?\bt=\")e\"")
+_TYPE = re.compile(rb"\s+t=\"[^\"]*\"")
+
+
+def prepared(data: bytes, package: Package) -> bytes:
+    """The workbook with errors as texts, and with formulas themselves where they have no result."""
+    changed: dict[str, bytes] = {}
+    for member in package.members:
+        if _SHEET.match(member.filename) and member.file_size <= _LARGEST:
+            sheet = package.read(member.filename)
+            if b't="e"' in sheet or b"<f" in sheet:
+                after = _CELL.sub(_with_formula, _ERROR.sub(rb'\1str"', sheet))
+                if after != sheet:
+                    changed[member.filename] = after
+    if not changed:
+        return data
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name in sorted(package.names):
+            if not name.endswith("/"):
+                archive.writestr(name, changed[name] if name in changed else package.read(name))
+    return buffer.getvalue()
+
+
+def _with_formula(found: re.Match[bytes]) -> bytes:
+    formula = (found.group(3) or b"").strip()
+    if not formula:
+        return found.group()
+    attributes = _TYPE.sub(b"", found.group(1))
+    return b'<c%b t="str">%b<v>=%b</v></c>' % (attributes, found.group(2), formula)
+
+
+def _relations(package: Package, part: str) -> Iterator[tuple[str, str, str]]:
+    """Id, type and path of what a part refers to."""
+    folder, name = posixpath.split(part)
+    root = package.find_xml(f"{folder}/_rels/{name}.rels")
+    for node in root if root is not None else ():
+        if isinstance(node.tag, str):
+            target = str(node.get("Target"))
+            path = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
+            yield str(node.get("Id")), str(node.get("Type")).rpartition("/")[2], path
+
+
+def beside(package: Package) -> dict[str, list[Element]]:
+    """Elements that stand beside the cells of each sheet, by its name. What is damaged is left out."""
+    found: dict[str, list[Element]] = {}
+    try:
+        paths = {identity: path for identity, _, path in _relations(package, "xl/workbook.xml")}
+        sheets = list(package.xml("xl/workbook.xml").iter(f"{_S}sheet"))
+    except ExtractionFailed:
+        return found
+    for sheet in sheets:
+        name, path = str(sheet.get("name")), paths.get(str(sheet.get(f"{_R}id")), "")
+        elements = (
+            [Element(Category.UNCATEGORIZED_TEXT, "This sheet is hidden.")] if sheet.get("state") in _HIDDEN else []
+        )
+        with suppress(ExtractionFailed):
+            elements += _of_sheet(package, path)
+        found[name] = elements
+    return found
+
+
+_HIDDEN = ("hidden", "veryHidden")
+
+
+def _of_sheet(package: Package, path: str) -> Iterator[Element]:
+    if path.startswith("xl/chartsheets/"):
+        yield from _drawn(package, path)
+    comments: dict[str, str] = {}
+    for _, kind, target in sorted(_relations(package, path), key=lambda relation: relation[1]):
+        if target not in package.names:
+            continue
+        if kind == "comments":
+            comments |= _comments(package.xml(target))
+        elif kind == "threadedComment":
+            comments |= _threads(package.xml(target))
+        elif kind == "drawing":
+            yield from _shapes(package, target)
+    for _, (place, text) in zip(range(_MAX_COMMENTS), comments.items(), strict=False):
+        yield Element(Category.UNCATEGORIZED_TEXT, f"Comment on {place}: {text}")
+
+
+def _comments(root: Any) -> dict[str, str]:
+    texts = (
+        (node.get("ref", ""), clean("".join(t.text or "" for t in node.iter(f"{_S}t"))))
+        for node in root.iter(f"{_S}comment")
+    )
+    return {place: text for place, text in texts if text}
+
+
+def _threads(root: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for node in root.iter(f"{_THREADED}threadedComment"):
+        text = clean(node.findtext(f"{_THREADED}text") or "")
+        place = node.get("ref", "")
+        found[place] = f"{found[place]} — {text}" if place in found else text
+    return found
+
+
+def _shapes(package: Package, path: str) -> Iterator[Element]:
+    yield from drawingml.read(package.xml(path))
+    yield from _drawn(package, path)
+
+
+def _drawn(package: Package, path: str) -> Iterator[Element]:
+    for _, (_, kind, target) in zip(range(_MAX_DRAWN), _relations(package, path), strict=False):
+        if target in package.names and kind in ("chart", "diagramData"):
+            yield from drawingml.read(package.xml(target))
+        elif target in package.names and kind == "drawing":
+            yield from _shapes(package, target)
