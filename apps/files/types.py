@@ -69,7 +69,7 @@ ENDINGS: Mapping[str, tuple[Kind, str]] = {
 }
 """What a name's ending says, as kind and media type."""
 
-UNLOCKABLE: frozenset[Kind] = frozenset({"pdf", "docx", "pptx", "sheet", "doc", "ppt"})
+UNLOCKABLE: frozenset[Kind] = frozenset({"pdf", "docx", "pptx", "sheet", "doc", "ppt", "odt", "odp", "zip"})
 """Kinds that can be opened with a password."""
 
 

@@ -77,12 +77,17 @@ def _collect(node: Any, parts: list[str], held: list[Any], depth: int) -> None:
         parts.append(child.tail or "")
 
 
-def read(file: BinaryIO, scope: Scope) -> Content:
-    """Raises ExtractionFailed."""
-    package = Package(file, scope)
+def check_open(package: Package) -> None:
+    """Raises ExtractionFailed when the document is protected; also that of a spreadsheet."""
     manifest = package.find_xml("META-INF/manifest.xml")
     if manifest is not None and next(manifest.iter(f"{_MANIFEST}encryption-data"), None) is not None:
         raise ExtractionFailed(Reason.ENCRYPTED)
+
+
+def read(file: BinaryIO, scope: Scope) -> Content:
+    """Raises ExtractionFailed."""
+    package = Package(file, scope)
+    check_open(package)
     body = package.xml("content.xml").find(f"{_OFFICE}body")
     if body is None or not len(body):
         raise ExtractionFailed(Reason.DAMAGED)

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Literal
 import python_calamine
 import xlrd
 
-from apps.files.extraction import plain, workbook
+from apps.files.extraction import opendocument, plain, workbook
 from apps.files.extraction.assemble import clean
 from apps.files.extraction.content import OLE, Content, Package, Scope, opened_ole, table_text
 from apps.files.extraction.types import Category, Element, ExtractionFailed, Notice, Reason
@@ -108,6 +108,7 @@ def read(file: BinaryIO, scope: Scope) -> Content:
     package: Package | None = None
     if head.startswith(_ZIP):
         package = Package(_rewound(file), scope)  # its bounds hold before anything is unpacked
+        opendocument.check_open(package)
     elif head == OLE:
         _check_container(_rewound(file))
     elif not head.startswith(b"\x09"):  # Excel before 5 had no container

@@ -59,6 +59,15 @@ def _office(file: BinaryIO, password: str) -> bytes:
     return unlocked.getvalue()
 
 
+def _package(file: BinaryIO, password: str, kind: str) -> bytes:
+    """What is a ZIP by its own bytes: an archive, or a document of OpenDocument's."""
+    if kind == "zip":
+        from apps.files.extraction.unlock_zip import unlocked
+    else:
+        from apps.files.extraction.unlock_open import unlocked
+    return unlocked(file, password)
+
+
 def work(job: Job) -> None:
     password = sys.stdin.buffer.read().decode()
     source = int(job["source"])
@@ -66,6 +75,8 @@ def work(job: Job) -> None:
         data = _pdf(source, password)
     else:
         with os.fdopen(source, "rb", closefd=False) as file:
-            data = _office(file, password)
+            packed = file.read(4) == b"PK\x03\x04"
+            file.seek(0)
+            data = _package(file, password, job["kind"]) if packed else _office(file, password)
     say({"unlocked": len(data)})
     say_raw(data)

@@ -146,7 +146,8 @@ def _true_kind(path: Path, head: bytes, found: ContentTypeInfo, named: Kind) -> 
 
 def _package_kind(names: frozenset[str], named: Kind) -> Kind:
     known = next((kind for marks, kind in _PACKAGES if marks <= names), None)
-    if known is None and {"mimetype", "content.xml"} <= names and named in _OPEN_DOCUMENTS:
+    parts = names & {"content.xml", "encrypted-package"}
+    if known is None and "mimetype" in names and parts and named in _OPEN_DOCUMENTS:
         return named
     return known or "zip"
 
