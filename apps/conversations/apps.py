@@ -4,3 +4,9 @@ from django.apps import AppConfig
 class ConversationsConfig(AppConfig):
     name = "apps.conversations"
     label = "conversations"
+
+    def ready(self) -> None:
+        from apps.conversations.services.forgetting import SENT_PASSAGES
+        from apps.files.public import add_store
+
+        add_store(SENT_PASSAGES)

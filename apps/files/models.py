@@ -320,3 +320,19 @@ class Posting(models.Model):
                 name="files_posting_lookup",
             ),
         ]
+
+
+class DeletionReceipt(models.Model):
+    """What the removal of a file removed, by store. Its id is the file's; `signature` is set when nothing is left."""
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    organization_id = models.UUIDField()
+    owner_id = models.UUIDField()
+    bytes = models.BigIntegerField()
+    deleted_at = models.DateTimeField()
+    purged_at = models.DateTimeField(null=True)
+    removed = models.JSONField(default=dict)
+    signature = models.CharField(max_length=100, default="")
+
+    class Meta:
+        db_table = "files_deletion_receipt"

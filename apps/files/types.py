@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
@@ -165,6 +165,37 @@ class FileFault(AppError):
 
 class Retryable(Exception):
     """Something outside the file failed; the same step may work later. The text is for logs and operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedFile:
+    """A file whose remains are being removed, for stores that other apps keep."""
+
+    id: UUID
+    organization_id: UUID
+    owner_id: UUID
+    deleted_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OtherStore:
+    """A place in another app that holds content of files: how much of one file is there, and how it is removed."""
+
+    name: str
+    count: Callable[[DeletedFile], int]
+    remove: Callable[[DeletedFile], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReceiptInfo:
+    """What a deletion removed, by store. `signature` is the deployment's, over all the rest and the owner."""
+
+    id: UUID
+    bytes: int
+    deleted_at: datetime
+    purged_at: datetime
+    removed: Mapping[str, int]
+    signature: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from apps.conversations import access as conversation_access
 from apps.conversations.models import Conversation, Message, Run
 from apps.conversations.realtime import relay
 from apps.core.ids import new_id
-from apps.files.models import File, Page
 from tests.factories.accounts import make_actor, make_colleague, make_key, make_user
+from tests.factories.files import known_file
 from tests.factories.inference import publish_replica
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -97,6 +97,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("post", F): Case("self", lambda w: {"name": "a.pdf", "size": 10, "content_type": "application/pdf"}),
     ("get", f"{F}/{{file_id}}"): Case("owned"),
     ("delete", f"{F}/{{file_id}}"): Case("owned"),
+    ("get", f"{F}/{{file_id}}/receipt"): Case("owned"),
     ("get", f"{F}/{{file_id}}/upload"): Case("owned", owner=only(200, 409)),
     ("post", f"{F}/{{file_id}}/complete"): Case(
         "owned", lambda w: {"parts": [{"number": 1, "etag": "e"}]}, owner=only(200, 409, 422)
@@ -199,20 +200,7 @@ def own(user: User) -> World:
         request_digest="d",
         model_requested="auto",
     )
-    file = File.objects.create(
-        id=world.file_id,
-        organization=organization,
-        owner=user,
-        name="notes.txt",
-        size=5,
-        content_type="text/plain",
-        kind="text",
-        state="ready",
-        page_count=1,
-        pages_ready=1,
-        object_key=f"{organization.pk}/{world.file_id}/original",
-    )
-    Page.objects.create(file=file, organization_id=organization.pk, number=1, state="ready", text="words")
+    known_file(world.file_id, user)
     return world
 
 

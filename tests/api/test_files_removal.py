@@ -43,14 +43,23 @@ def caller(request: pytest.FixtureRequest, tmp_path: Path, settings: Any) -> Ite
 
 
 def complete_file(caller: Caller) -> File:
-    """A file that has left something in every store."""
+    """A file that has left something in every store of this app."""
     file_id = caller.ingest("a.pdf", documents.short_pdf(2))["id"]
     assert caller.get(f"/{file_id}/pages/1/image").status_code == 200
     return File.objects.get(id=file_id)
 
 
+def refer_to(file: File) -> File:
+    """A copy that still names the file as the one it was copied from."""
+    copy = File.objects.get(id=file.id)
+    copy.id, copy.same_as_id = new_id(), file.id
+    copy.save(force_insert=True)
+    return copy
+
+
 def test_deleting_leaves_nothing_in_any_store(caller: Caller) -> None:
     file, neighbour = complete_file(caller), complete_file(caller)
+    refer_to(file)
     before = leftovers(file.id)
     assert set(before) == {store.name for store in STORES}, "the file must have been everywhere for this to mean much"
     kept = leftovers(neighbour.id)
@@ -61,6 +70,7 @@ def test_deleting_leaves_nothing_in_any_store(caller: Caller) -> None:
     assert leftovers(file.id) == {}
     tombstone = File.objects.get(id=file.id)
     assert (tombstone.state, tombstone.name, tombstone.sha256, tombstone.error_message) == ("deleted", "", "", "")
+    assert (tombstone.object_key, tombstone.unlocked_key) == ("", "")
     assert tombstone.purged_at is not None
     assert leftovers(neighbour.id) == kept
 
@@ -70,6 +80,7 @@ def test_the_verifier_goes_red_for_each_store_that_is_skipped(tmp_path: Path, sk
     with object_store(tmp_path) as base:
         caller = Caller(base)
         file = complete_file(caller)
+        refer_to(file)
         caller.delete(f"/{file.id}")
         FileStage.objects.create(file=file, organization_id=file.organization_id, name=StageName.EMBED)
         with pytest.raises(Retryable, match=skipped):

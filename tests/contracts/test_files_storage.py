@@ -228,6 +228,8 @@ def test_listing_and_removal_cover_objects_and_unfinished_uploads(store: Storage
     assert {f"{mine}/original", f"{mine}/pages/1/800.png"} <= set(listed)
     assert any(unfinished in name for name in listed)
     assert any(begun in name for name in listed)
+    everything = set(store.everything())
+    assert {*listed, neighbour} <= everything, "of everybody, and of uploads that are not finished"
 
     store.delete_prefix(mine)
     store.delete_prefix(mine)

@@ -17,7 +17,7 @@ from apps.accounts.models import User
 from apps.accounts.types import Actor
 from apps.files import tasks
 from apps.files.api.objects import application
-from apps.files.models import File, FileStage, StageName, StageState
+from apps.files.models import DeletionReceipt, File, FileStage, Page, StageName, StageState
 from apps.files.pipeline import leases
 from apps.files.storage import storage
 from tests.factories.accounts import make_actor, make_key, make_user
@@ -118,3 +118,25 @@ def hurry(file_id: UUID) -> None:
     past = timezone.now() - leases.LEASE
     FileStage.objects.filter(file_id=file_id, state=StageState.PENDING).update(due_at=past, hinted_at=past)
     FileStage.objects.filter(file_id=file_id, state=StageState.RUNNING).update(lease_until=past, hinted_at=past)
+
+
+def known_file(file_id: UUID, user: User) -> File:
+    """The rows of a text file of one page under an id that the test chose, and of a receipt under the same id."""
+    file = File.objects.create(
+        id=file_id,
+        organization=user.organization,
+        owner=user,
+        name="notes.txt",
+        size=5,
+        content_type="text/plain",
+        kind="text",
+        state="ready",
+        page_count=1,
+        pages_ready=1,
+        object_key=f"{user.organization_id}/{file_id}/original",
+    )
+    Page.objects.create(file=file, organization_id=user.organization_id, number=1, state="ready", text="words")
+    owner = {"organization_id": user.organization_id, "owner_id": user.pk}
+    now = timezone.now()
+    DeletionReceipt.objects.create(id=file_id, **owner, bytes=5, deleted_at=now, purged_at=now)
+    return file

@@ -100,3 +100,12 @@ class PageListSerializer(serializers.Serializer[Any]):
 
 class PageTextSerializer(PageSerializer):
     text = serializers.CharField()
+
+
+class ReceiptSerializer(serializers.Serializer[Any]):
+    id = serializers.UUIDField()
+    bytes = serializers.IntegerField()
+    deleted_at = serializers.DateTimeField()
+    purged_at = serializers.DateTimeField(help_text="When nothing was left.")
+    removed = serializers.DictField(child=serializers.IntegerField(), help_text="How much was removed, by store.")
+    signature = serializers.CharField(help_text="By the key of this installation.")

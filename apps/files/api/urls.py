@@ -7,6 +7,7 @@ from apps.files.api import views
 urlpatterns = [
     path("api/files", views.FilesView.as_view()),
     path("api/files/<uuid:file_id>", views.FileView.as_view()),
+    path("api/files/<uuid:file_id>/receipt", views.ReceiptView.as_view()),
     path("api/files/<uuid:file_id>/upload", views.UploadView.as_view()),
     path("api/files/<uuid:file_id>/complete", views.CompleteView.as_view()),
     path("api/files/<uuid:file_id>/password", views.PasswordView.as_view()),

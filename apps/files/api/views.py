@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from rest_framework.views import APIView
 from apps.accounts.public import actor_of
 from apps.files import selectors, services
 from apps.files.api import serializers as shapes
+from apps.files.lifecycle import receipts
 from apps.files.pipeline import previews
 from apps.files.services import UploadInfo
 
@@ -77,6 +79,12 @@ class FileView(APIView):
     def delete(self, request: Request, file_id: UUID) -> Response:
         services.delete_file(actor_of(request), file_id)
         return Response(status=204)
+
+
+class ReceiptView(APIView):
+    @extend_schema(summary="What the deletion of a file removed", responses=shapes.ReceiptSerializer)
+    def get(self, request: Request, file_id: UUID) -> Response:
+        return Response(asdict(receipts.get_receipt(actor_of(request), file_id)))
 
 
 class UploadView(APIView):

@@ -159,6 +159,10 @@ class FilesystemStorage:
             *_walk(self._uploads, prefix),
         )
 
+    def everything(self) -> Iterator[str]:
+        yield from _walk(self._objects, "")
+        yield from _walk(self._uploads, "")
+
     def delete_prefix(self, prefix: str) -> None:
         for root in (self._objects, self._uploads):
             path = root / checked_key(prefix)

@@ -176,6 +176,13 @@ class S3Storage:
             *(f"{key}/{ref}" for key, ref in self._unfinished(prefix)),
         )
 
+    def everything(self) -> Iterator[str]:
+        with _translated():
+            for page in self._client.get_paginator("list_objects_v2").paginate(Bucket=self._bucket):
+                yield from (item["Key"] for item in page.get("Contents", []))
+            for page in self._client.get_paginator("list_multipart_uploads").paginate(Bucket=self._bucket):
+                yield from (f"{item['Key']}/{item['UploadId']}" for item in page.get("Uploads", []))
+
     def delete_prefix(self, prefix: str) -> None:
         for key, ref in self._unfinished(prefix):
             self.abort(key, ref)

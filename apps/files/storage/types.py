@@ -94,6 +94,9 @@ class Storage(Protocol):
     def list(self, prefix: str) -> tuple[str, ...]:
         """Keys of all objects, and of unfinished uploads, under `prefix`."""
 
+    def everything(self) -> Iterator[str]:
+        """Keys of all objects and unfinished uploads of everybody: for looking for leftovers, never for a request."""
+
     def delete_prefix(self, prefix: str) -> None:
         """Remove all that `list(prefix)` names."""
 

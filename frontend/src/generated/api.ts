@@ -463,6 +463,24 @@ export interface components {
             step: string;
             text: string;
         };
+        Receipt: {
+            bytes: number;
+            /** Format: date-time */
+            deleted_at: string;
+            /** Format: uuid */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When nothing was left.
+             */
+            purged_at: string;
+            /** @description How much was removed, by store. */
+            removed: {
+                [key: string]: number;
+            };
+            /** @description By the key of this installation. */
+            signature: string;
+        };
         ReceivedPart: {
             etag: string;
             number: number;

@@ -1,0 +1,1 @@
+"""The stores, each with a search through all of it."""
