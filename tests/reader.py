@@ -129,6 +129,8 @@ def _passages(reading: Reading, data: Mapping[str, Any]) -> Reading:
     notices = list(reading.notices)
     if data["mode"] == "keyword":
         notices.append({"kind": "keyword_only"})
+    if data["mode"] == "mixed":
+        notices.append({"kind": "keyword_partly"})
     if data["unready"]:
         notices.append({"kind": "unready", "files": data["unready"]})
     return replace(reading, notices=tuple(notices))

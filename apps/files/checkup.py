@@ -9,15 +9,16 @@ from apps.core.ids import new_id
 from apps.core.valkey import valkey
 from apps.files import extraction
 from apps.files.extraction.ocr.recognise import tesseract
-from apps.files.indexing import pooled, vectors_version
+from apps.files.indexing import pooled, vectors_version, versions
 from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.indexing.vectors import embed_question
+from apps.files.pipeline import reembedding
 from inference.client import read_records
 from inference.protocol import InferenceError, Purpose
 
 
 def check() -> list[Finding]:
-    return [_sandbox(), _recognition(), _embedder(), *_reranker(), *_idle()]
+    return [_sandbox(), _recognition(), _embedder(), *_renewals(), *_reranker(), *_idle()]
 
 
 def _sandbox() -> Finding:
@@ -45,10 +46,27 @@ def _embedder() -> Finding:
     if settings.EMBEDDING_MODEL:
         advice = "Search goes by keywords alone and vectors wait. See docs/pooling.md, or unset PARLEY_EMBEDDING_MODEL."
     try:
-        embed_question("ready?", user_id=new_id(), organization_id=new_id())
+        vector = embed_question("ready?", user_id=new_id(), organization_id=new_id())
+        current = versions.served()[0]
+        versions.check(current.version, current.dimensions, len(vector))
     except EmbedderUnavailable as error:
         return warn("embeddings", f"unavailable: {error}"[:200], advice)
     return ok("embeddings", vectors_version())
+
+
+def _renewals() -> list[Finding]:
+    """Vectors of earlier models, which answer until they are made anew."""
+    return [_renewal(renewal) for renewal in reembedding.renewals()]
+
+
+def _renewal(renewal: reembedding.Renewal) -> Finding:
+    found = f"{renewal.left:,} passages still have them"
+    try:
+        embed_question("ready?", user_id=new_id(), organization_id=new_id(), version=renewal.version)
+    except EmbedderUnavailable as error:
+        advice = "Until they are made anew, these passages are found by keywords alone. Serve that model meanwhile."
+        return warn(f"vectors of {renewal.version}", f"{found}; unavailable: {error}"[:200], advice)
+    return ok(f"vectors of {renewal.version}", f"{found}, and are used")
 
 
 def _reranker() -> list[Finding]:

@@ -12,14 +12,10 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import OpClass
 from django.db import models
-from django.db.models.functions import Cast
-from pgvector.django import HalfVectorField, HnswIndex, VectorField
+from pgvector.django import VectorField
 
 from apps.core.ids import new_id
-
-EMBEDDING_DIMENSIONS = 384
 
 
 class FileState(models.TextChoices):
@@ -244,8 +240,9 @@ class Page(models.Model):
 class Passage(models.Model):
     """A stretch of one page that retrieval can return. `length` counts its indexed lexemes (BM25's |d|).
 
-    The vector is filled after the keyword index. Large scopes search the half-precision HNSW index, which
-    only serves `embedding::halfvec(384) <=> ...`; small scopes are scanned exactly on `embedding`.
+    The vector is filled after the keyword index; how many numbers it has depends on what made it (`VectorVersion`).
+    Large scopes search the half-precision HNSW index of their dimension (`indexing.nearest`), small scopes are
+    scanned exactly on `embedding`.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -260,7 +257,7 @@ class Passage(models.Model):
     source = models.CharField(max_length=8)
     token_count = models.IntegerField()
     length = models.IntegerField()
-    embedding = VectorField(dimensions=EMBEDDING_DIMENSIONS, null=True)
+    embedding = VectorField(null=True)
     embedding_version = models.CharField(max_length=64, blank=True, default="")
 
     class Meta:
@@ -279,14 +276,10 @@ class Passage(models.Model):
                 name="files_passage_unembedded",
                 condition=models.Q(embedding=None),
             ),
-            HnswIndex(
-                OpClass(
-                    Cast("embedding", HalfVectorField(dimensions=EMBEDDING_DIMENSIONS)),
-                    name="halfvec_cosine_ops",
-                ),
-                name="files_passage_hnsw",
-                m=16,
-                ef_construction=64,
+            models.Index(
+                fields=["embedding_version", "file"],
+                name="files_passage_version",
+                condition=models.Q(embedding_version__gt=""),
             ),
         ]
 
@@ -320,6 +313,24 @@ class Posting(models.Model):
                 name="files_posting_lookup",
             ),
         ]
+
+
+class VectorVersion(models.Model):
+    """Something that made vectors of this installation. Vectors of versions that are not retired answer questions.
+
+    The version that the settings name was `chosen_at` last; the others are served until nothing of theirs is left.
+    """
+
+    version = models.CharField(primary_key=True, max_length=64)
+    dimensions = models.SmallIntegerField(null=True)  # unknown until the first vector
+    chosen_at = models.DateTimeField()
+    retired_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "files_vector_version"
+
+    def __str__(self) -> str:
+        return self.version
 
 
 class DeletionReceipt(models.Model):

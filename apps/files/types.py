@@ -122,10 +122,11 @@ class UnreadyFile:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """`mode` is "keyword" when no vectors could be used. `reranked`: a model judged the best of both once more."""
+    """`mode` is "keyword" when no vectors could be used, "mixed" when those of some passages could not, because what
+    made them is away. `reranked`: a model judged the best of both once more."""
 
     hits: tuple[PassageHit, ...]
-    mode: Literal["hybrid", "keyword"]
+    mode: Literal["hybrid", "mixed", "keyword"]
     unready: tuple[UnreadyFile, ...]
     reranked: bool = False
 

@@ -26,7 +26,7 @@ from apps.accounts.models import ApiKey, Membership, Organization, UsageEntry, U
 from apps.accounts.public import create_account
 from apps.conversations.models import Run
 from apps.conversations.public import usable_models
-from apps.files.models import File, FileStage
+from apps.files.models import File, FileStage, Passage, VectorVersion
 from apps.operations.forms import NewUserForm, UserForm
 
 admin.site.index_title = "Console"
@@ -231,6 +231,19 @@ class FileAdmin(ReadOnly, Bounded, ModelAdmin):  # type: ignore[misc]
     ordering = ("-id",)
     fields = (*list_display, "organization", "pages_ready", "pages_failed", "scanner", "error_code", "error_message")
     inlines = (FileStageInline,)
+
+
+@admin.register(VectorVersion)
+class VectorVersionAdmin(ReadOnly, Bounded, ModelAdmin):  # type: ignore[misc]
+    """What makes vectors, what made them before, and how many passages still wait for new ones."""
+
+    list_display = ("version", "dimensions", "passages", "chosen_at", "retired_at")
+    ordering = ("-chosen_at",)
+    fields = list_display
+
+    @display(description="passages with its vectors")  # type: ignore[untyped-decorator]
+    def passages(self, version: VectorVersion) -> int:
+        return Passage.objects.filter(embedding_version=version.version).count()
 
 
 @admin.register(UsageEntry)

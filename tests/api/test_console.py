@@ -16,12 +16,12 @@ from apps.accounts.public import record_usage
 from apps.accounts.types import RunUsage
 from apps.conversations.models import Conversation, Message, Run
 from apps.core.ids import new_id
-from apps.files.models import File, FileStage, Page, Passage
+from apps.files.models import File, FileStage, Page, Passage, VectorVersion
 from tests.factories.accounts import PASSWORD, make_actor, make_key, make_user
 
 pytestmark = pytest.mark.django_db
 SECRET = "zebra-crossing-at-midnight"
-EXPECTED = {"User", "Organization", "Membership", "ApiKey", "Run", "File", "UsageEntry"}
+EXPECTED = {"User", "Organization", "Membership", "ApiKey", "Run", "File", "VectorVersion", "UsageEntry"}
 
 
 def signed_in(user: User) -> Client:
@@ -97,6 +97,7 @@ def write_something(user: User) -> Run:
         token_count=1,
         length=1,
     )
+    VectorVersion.objects.create(version="pooled:e", dimensions=384, chosen_at=timezone.now())
     record_usage(RunUsage(organization.pk, user.pk, run.id, "fake", 1, 0, 1))
     return run
 

@@ -15,6 +15,7 @@ from apps.core.checkup import Finding, Level
 from apps.files import checkup
 from apps.files.indexing import embed_file, embedder, pooled
 from apps.files.indexing.vectors import EmbedderAway
+from apps.files.indexing.versions import hold
 from apps.files.models import File, FileStage, Passage, StageName, StageState
 from apps.files.pipeline import leases, sweep
 from apps.files.public import asearch_passages, search_passages
@@ -90,14 +91,14 @@ def test_async_code_finds_the_same(actor: Actor, pooling: FakePooling) -> None:
     assert asyncio.run(asearch_passages(actor, file_ids=[], query="stripes")).hits == ()
 
 
-@pytest.mark.parametrize("trouble", ["away", "other dimension", "nan"])
+@pytest.mark.parametrize("trouble", ["away", "too many numbers", "nan"])
 def test_without_vectors_keywords_answer_and_the_file_waits_for_them(
     actor: Actor, pooling: FakePooling, trouble: str
 ) -> None:
     file = make_document(actor, ANIMALS)
     if trouble == "away":
         publish_pooler("e", NOBODY, state=ReplicaState.GONE)
-    pooling.dimensions = 576 if trouble == "other dimension" else 384
+    pooling.dimensions = 4_001 if trouble == "too many numbers" else 384
     pooling.fault = "nan" if trouble == "nan" else ""
     with pytest.raises(EmbedderAway):
         embed_file(file.id)
@@ -138,9 +139,9 @@ def test_vectors_of_two_models_are_never_compared_and_all_are_made_anew(
     embed_file(file.id)
     assert sweep.sweep()["renewed"] == 0
     settings.EMBEDDING_MODEL = "e"
-    assert find(actor, file, "zebra").mode == "keyword"
+    assert find(actor, file, "zebra").mode == "hybrid", "by the old vectors"
     assert sweep.sweep()["renewed"] == 1
-    assert sweep.sweep()["renewed"] == 0, "once a change"
+    assert sweep.sweep()["renewed"] == 0, "is at it"
     drain(file.id)
     assert versions() == {"pooled:e"}
     assert find(actor, file, "zebra").mode == "hybrid"
@@ -192,10 +193,11 @@ def finding(name: str) -> Finding:
 def test_doctor_tells_what_makes_vectors_and_what_cannot(pooling: FakePooling, reranking: FakePooling) -> None:
     assert (finding("embeddings").level, finding("embeddings").found) == (Level.OK, "pooled:e")
     assert (finding("reranking").level, finding("reranking").found) == (Level.OK, "r")
+    hold("pooled:e", 384)
     pooling.dimensions = 576
     refused = finding("embeddings")
     assert refused.level is Level.WARN
-    assert "e gives 576 numbers a text and the index holds 384" in refused.found
+    assert "e gives 576 numbers a text and has given 384" in refused.found
     assert "docs/pooling.md" in refused.advice
     pooling.fault = "fail"
     assert finding("reranking").level is Level.WARN

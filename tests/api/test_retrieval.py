@@ -18,7 +18,7 @@ from apps.files.indexing import embed_file, embedder, index_page
 from apps.files.models import File, FileState, Page, PageState, Passage
 from apps.files.public import search_passages
 from apps.files.retrieval import sql
-from apps.files.retrieval.search import _Search
+from apps.files.retrieval.search import QuestionVector, _Question, _Search
 from tests.factories import documents
 from tests.factories.accounts import make_actor, make_colleague
 from tests.factories.passages import add_page, make_document, make_file
@@ -314,12 +314,17 @@ def test_ranking_reads_no_more_than_its_scope(actor: Actor) -> None:
     mine = fill(actor, files=2, passages=50, lexemes=40)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE files_passage, files_posting, files_file")
-    search = _Search(actor, mine, "word7 word14 word21", None)
     vector = "[" + ",".join(["0.1"] * 384) + "]"
+    vectors = tuple(QuestionVector(version, 384, vector) for version in (embedder.VERSION, "older"))
+    asked = _Question("word7 word14 word21", vectors)
+    search = _Search(actor, mine, asked)
     for statement, extra in (
         (sql.KEYWORD, {"question": "word7 word14"}),
-        (sql.HYBRID_EXACT, {"question": "word7 word14", "vector": vector}),
+        (sql.hybrid((None,)), {"question": "word7 word14"}),
+        (sql.hybrid((None, None)), {"question": "word7 word14"}),
+        (sql.spreads(2), {}),
         (sql.SIZE, {}),
+        (sql.UNASKED, {}),
         (sql.PASSAGES, {"passages": [uuid4()]}),
         (sql.ON_PAGES, {"page_files": mine, "page_numbers": [1, 1], "limit": 5}),
         (sql.OUTLINE, {}),
@@ -338,17 +343,17 @@ def test_a_small_scope_is_compared_exactly_and_a_large_one_by_index(actor: Actor
     mine = fill(actor, files=1, passages=60, lexemes=1, vectors=True)
     chance = random.Random(1)
     vector = "[" + ",".join(f"{chance.random() - 0.5:.4f}" for _ in range(384)) + "]"
-    search = _Search(actor, mine, "word7", vector)
+    search = _Search(actor, mine, _Question("word7", (QuestionVector(embedder.VERSION, 384, vector),)))
     search.parameters["depth"] = 10
-    exact = {row[0] for row in search.rows(sql.HYBRID_EXACT, question="", vector=vector)}
+    exact = {row[0] for row in search.rows(sql.hybrid((None,)), question="")}
     assert len(exact) == 10
-    used = {node.get("Index Name") for node in plan_of(search, sql.HYBRID_EXACT, question="", vector=vector)}
+    used = {node.get("Index Name") for node in plan_of(search, sql.hybrid((None,)), question="")}
     assert "files_passage_hnsw" not in used
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off")
     search.rows_without_result(sql.APPROXIMATE_SETTINGS)
-    used = {node.get("Index Name") for node in plan_of(search, sql.HYBRID_APPROXIMATE, question="", vector=vector)}
+    used = {node.get("Index Name") for node in plan_of(search, sql.hybrid((384,)), question="")}
     assert "files_passage_hnsw" in used
-    near = {row[0] for row in search.rows(sql.HYBRID_APPROXIMATE, question="", vector=vector)}
+    near = {row[0] for row in search.rows(sql.hybrid((384,)), question="")}
     assert len(near) == 10
     assert len(near & exact) >= 9

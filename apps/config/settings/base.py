@@ -263,6 +263,7 @@ UNFOLD: dict[str, Any] = {
                     (
                         ("Runs", "bolt", "admin:conversations_run_changelist"),
                         ("Files", "description", "admin:files_file_changelist"),
+                        ("Vectors", "scatter_plot", "admin:files_vectorversion_changelist"),
                         ("Usage", "receipt_long", "admin:accounts_usageentry_changelist"),
                     ),
                 ),

@@ -50,7 +50,7 @@ class UnreadyFileSerializer(serializers.Serializer[Any]):
 
 class NoticeSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(
-        ["reconstructed", "keyword_only", "unready", "escalated"],
+        ["reconstructed", "keyword_only", "keyword_partly", "unready", "escalated"],
         help_text="Another replica went on with the answer, files were searched without vectors, "
         "pages could not be searched, or a stronger model answered instead.",
     )

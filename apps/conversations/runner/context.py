@@ -152,6 +152,8 @@ def search_notices(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     notices: list[dict[str, Any]] = []
     if event["mode"] == "keyword":
         notices.append({"kind": "keyword_only"})
+    if event["mode"] == "mixed":
+        notices.append({"kind": "keyword_partly"})
     if event["unready"]:
         notices.append({"kind": "unready", "files": event["unready"]})
     return notices

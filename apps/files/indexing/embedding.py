@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from apps.files.indexing.embedder import Vector
 from apps.files.indexing.passages import with_context
 from apps.files.indexing.vectors import embed_passages, vectors_version
+from apps.files.indexing.versions import hold
 from apps.files.models import Passage
 
 BATCH = 16
@@ -62,9 +63,11 @@ def embed_some(file_id: UUID) -> int:
     if not batch:
         return 0
     texts = [searched_text(passage) for passage in batch]
+    version = vectors_version()
     vectors = embed_passages(texts, user_id=batch[0].owner_id, organization_id=batch[0].organization_id)
+    hold(version, len(vectors[0]))
     # None is stored when the page was indexed anew or removed meanwhile; whoever did that has it embedded.
-    return _store(file_id, vectors_version(), [passage.id for passage in batch], vectors)
+    return _store(file_id, version, [passage.id for passage in batch], vectors)
 
 
 def embed_file(file_id: UUID) -> int:

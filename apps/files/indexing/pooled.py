@@ -43,9 +43,8 @@ def _user(id: UUID) -> str:
     return f"files:{id}"
 
 
-def embed(texts: Sequence[str], errand: Errand) -> list[Vector]:
-    """Vectors of length 1 by the named embedding model. InferenceError."""
-    model = settings.EMBEDDING_MODEL
+def embed(model: str, texts: Sequence[str], errand: Errand) -> list[Vector]:
+    """Vectors of length 1 by an embedding model. InferenceError."""
     return _counted(model, errand, lambda: replicas().embed(model, texts, errand))
 
 

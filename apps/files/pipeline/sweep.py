@@ -13,14 +13,13 @@ from uuid import UUID
 
 import redis
 import structlog
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from apps.core.valkey import valkey
-from apps.files.indexing import vectors_version
 from apps.files.models import ENDED, File, FileStage, FileState
-from apps.files.pipeline.copying import LONG_STATEMENTS
+from apps.files.pipeline import reembedding
 from apps.files.pipeline.hints import PURGE, hint, queue_of
 from apps.files.pipeline.leases import due
 from apps.files.pipeline.progress import note
@@ -30,25 +29,13 @@ from apps.files.types import FAULTS
 BATCH = 200
 BACKLOG = 500
 PATIENCE = timedelta(seconds=20)
-_RENEWED_KEY = "files:vectors"
-# Without a hint: the sweep sends those a few at a time.
-_RENEW = """
-    INSERT INTO files_stage (file_id, organization_id, name, state, attempt, failures, due_at, error_code,
-                             error_message)
-    SELECT DISTINCT file.id, file.organization_id, 'embed', 'pending', 0, 0, now(), '', ''
-    FROM files_passage AS passage JOIN files_file AS file ON file.id = passage.file_id
-    WHERE passage.embedding_version <> %(version)s AND file.state IN ('ready', 'partial')
-    ON CONFLICT (file_id, name) DO UPDATE
-    SET state = 'pending', failures = 0, due_at = now(), hinted_at = NULL, error_code = '', error_message = ''
-    WHERE files_stage.state IN ('done', 'failed')
-"""
 log = structlog.get_logger(__name__)
 
 
 def sweep() -> dict[str, int]:
     """Send lost hints again and end uploads that were never finished. Returns what was done, for the log."""
     done = {
-        "renewed": _renew_vectors(),
+        "renewed": reembedding.step(),
         "stages": _hint_stages(),
         "purges": _hint_purges(),
         "expired": _expire_uploads(),
@@ -94,23 +81,6 @@ def _has_backlog(queue: str) -> bool:
         return int(valkey().llen(queue)) > BACKLOG
     except redis.RedisError:
         return True  # nothing could be sent
-
-
-def _renew_vectors() -> int:
-    """When something else makes the vectors than before, every file's are due again. Reads all passages, so it is done
-    once a change, and once more when Valkey was emptied."""
-    version = vectors_version()
-    try:
-        if valkey().get(_RENEWED_KEY) == version.encode():
-            return 0
-        with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(LONG_STATEMENTS)
-            cursor.execute(_RENEW, {"version": version})
-            renewed = int(cursor.rowcount)
-        valkey().set(_RENEWED_KEY, version)
-    except redis.RedisError:
-        return 0  # nothing could be sent
-    return renewed
 
 
 def _hint_purges() -> int:

@@ -17,6 +17,8 @@ KEYWORD_WEIGHT = 0.3
 """Half way between what documentation prefers (0.4) and what source code does (0.2), as files of both are mixed."""
 FILE_WEIGHT = 0.5
 """Of the best passage of the same file: what stands beside a good passage is more likely meant."""
+FEW = 8
+"""Passages whose cosines count for half of what is known of their model's spread."""
 Item = TypeVar("Item")
 _SPACE = re.compile(r"\s+")
 
@@ -29,6 +31,28 @@ class Candidate:
     file_id: UUID
     keyword: float
     cosine: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """How the cosines of a question lie over passages of one version of vectors."""
+
+    count: int
+    mean: float
+    deviation: float
+
+
+def level(cosine: float, own: Spread, common: Spread) -> float:
+    """A cosine of one model on the scale of another: as many deviations above the mean as it was, -1 to 1.
+
+    Few passages say little of a model, so their spread is drawn towards the common one.
+    """
+    weight = own.count / (own.count + FEW)
+    mean = weight * own.mean + (1 - weight) * common.mean
+    deviation = weight * own.deviation + (1 - weight) * common.deviation
+    if deviation <= 0.0:
+        return cosine
+    return max(-1.0, min(1.0, common.mean + common.deviation * (cosine - mean) / deviation))
 
 
 def fuse(

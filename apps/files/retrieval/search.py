@@ -19,9 +19,11 @@ from apps.core.db import in_db
 from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.indexing.embedding import as_literal
 from apps.files.indexing.lexical import prepare
-from apps.files.indexing.vectors import embed_question, vectors_version
+from apps.files.indexing.nearest import has_index
+from apps.files.indexing.vectors import embed_question
+from apps.files.indexing.versions import Served, check, served
 from apps.files.retrieval import sql
-from apps.files.retrieval.fusion import Candidate, fuse, without_duplicates
+from apps.files.retrieval.fusion import Candidate, Spread, fuse, level, without_duplicates
 from apps.files.retrieval.pages import Directed, directed, spread
 from apps.files.retrieval.reranking import depth_for, rerank
 from apps.files.types import PassageHit, SearchResult, UnreadyFile
@@ -36,7 +38,7 @@ MAX_QUESTION_CHARS = 8_000
 _UNREAD = frozenset({"uploading", "processing", "failed"})
 
 Row = tuple[Any, ...]
-Mode = Literal["hybrid", "keyword"]
+Mode = Literal["hybrid", "mixed", "keyword"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,19 +49,39 @@ class _FileState:
     unready: UnreadyFile | None
 
 
+@dataclass(frozen=True, slots=True)
+class QuestionVector:
+    """What a question means to one version of vectors, as the database reads it."""
+
+    version: str
+    dimensions: int
+    literal: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """`unasked`: versions that are searched by keywords alone, because what made them is away."""
+
+    text: str
+    vectors: tuple[QuestionVector, ...] = ()
+    unasked: tuple[str, ...] = ()
+
+
 class _Search:
     """The statements of one search, with what they share."""
 
-    def __init__(self, actor: Actor, file_ids: Sequence[UUID], question: str, vector: str | None) -> None:
+    def __init__(self, actor: Actor, file_ids: Sequence[UUID], question: _Question) -> None:
         self.question = question
-        self.vector = vector
         self.parameters: dict[str, Any] = {
             "organization": actor.organization_id,
             "owner": actor.user_id,
             "files": list(dict.fromkeys(file_ids))[:MAX_FILES],
-            "version": vectors_version(),
+            "asked": [vector.version for vector in question.vectors],
+            "unasked": list(question.unasked),
             "depth": DEPTH,
         }
+        for n, vector in enumerate(question.vectors):
+            self.parameters |= {f"version_{n}": vector.version, f"vector_{n}": vector.literal}
 
     def rows(self, statement: str, **extra: Any) -> list[Row]:
         with connection.cursor() as cursor:
@@ -78,16 +100,32 @@ class _Search:
     def candidates(self) -> tuple[list[Candidate], Mode]:
         """The best by keywords and the best by meaning, with both scores of each."""
         ((passages, embedded),) = self.rows(sql.SIZE)
-        vector = self.vector if embedded else None
-        prepared = prepare(self.question)
-        if vector is None:
-            rows = self.rows(sql.KEYWORD, question=prepared)
-        elif passages <= EXACT_BELOW:
-            rows = self.rows(sql.HYBRID_EXACT, question=prepared, vector=vector)
-        else:
-            self.rows_without_result(sql.APPROXIMATE_SETTINGS)
-            rows = self.rows(sql.HYBRID_APPROXIMATE, question=prepared, vector=vector)
-        return [Candidate(*row) for row in rows], "hybrid" if vector is not None else "keyword"
+        prepared = prepare(self.question.text)
+        if not embedded:
+            return [Candidate(*row) for row in self.rows(sql.KEYWORD, question=prepared)], "keyword"
+        rows = self.rows(sql.hybrid(self._dimensions(passages)), question=prepared)
+        mode: Mode = "mixed" if self.question.unasked and self.rows(sql.UNASKED) == [(True,)] else "hybrid"
+        return self._levelled(rows), mode
+
+    def _dimensions(self, passages: int) -> tuple[int | None, ...]:
+        """Of each version, where its index is to be used; None where each passage is compared."""
+        vectors = self.question.vectors
+        if passages <= EXACT_BELOW:
+            return (None,) * len(vectors)
+        self.rows_without_result(sql.APPROXIMATE_SETTINGS)
+        return tuple(vector.dimensions if has_index(vector.dimensions) else None for vector in vectors)
+
+    def _levelled(self, rows: Sequence[Row]) -> list[Candidate]:
+        """The cosines of all versions on the scale of the one with most passages here."""
+        versions = len(self.question.vectors)
+        if versions == 1:
+            return [Candidate(*row[:4]) for row in rows]
+        spreads = {n: Spread(*rest) for n, *rest in self.rows(sql.spreads(versions))}
+        common = max(spreads.values(), key=lambda spread: spread.count)
+        return [
+            Candidate(passage_id, file_id, keyword, None if n is None else level(cosine, spreads[n], common))
+            for passage_id, file_id, keyword, cosine, n in rows
+        ]
 
     def rows_without_result(self, statements: str) -> None:
         with connection.cursor() as cursor:
@@ -116,12 +154,19 @@ class _Found:
     unready: tuple[UnreadyFile, ...]
 
 
-def _vector_of(actor: Actor, question: str) -> str | None:
-    try:
-        vector = embed_question(question, user_id=actor.user_id, organization_id=actor.organization_id)
-    except EmbedderUnavailable:
-        return None
-    return as_literal(vector)
+def _asked(actor: Actor, question: str, versions: Sequence[Served]) -> _Question:
+    """The question, as each version of vectors understands it whose embedder is there."""
+    vectors, unasked = [], []
+    for one in versions:
+        try:
+            vector = embed_question(
+                question, user_id=actor.user_id, organization_id=actor.organization_id, version=one.version
+            )
+            check(one.version, one.dimensions, len(vector))
+            vectors.append(QuestionVector(one.version, len(vector), as_literal(vector)))
+        except EmbedderUnavailable:
+            unasked.append(one.version)
+    return _Question(question, tuple(vectors), tuple(unasked))
 
 
 def _hit(row: Row, score: float) -> PassageHit:
@@ -182,7 +227,7 @@ def search_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str, limit
     question, limit = _bounded(query, limit)
     if not file_ids:
         return SearchResult((), "keyword", ())
-    found = _find(actor, file_ids, question, _vector_of(actor, question), limit)
+    found = _find(actor, file_ids, _asked(actor, question, served()), limit)
     return _result(actor, question, found, limit)
 
 
@@ -191,8 +236,8 @@ async def asearch_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str
     question, limit = _bounded(query, limit)
     if not file_ids:
         return SearchResult((), "keyword", ())
-    vector = await asyncio.to_thread(_vector_of, actor, question)
-    found = await in_db(_find, actor, file_ids, question, vector, limit)
+    asked = await asyncio.to_thread(_asked, actor, question, await in_db(served))
+    found = await in_db(_find, actor, file_ids, asked, limit)
     return await asyncio.to_thread(_result, actor, question, found, limit)
 
 
@@ -200,14 +245,14 @@ def _bounded(query: str, limit: int) -> tuple[str, int]:
     return query.replace("\x00", " ")[:MAX_QUESTION_CHARS], max(1, min(limit, MAX_LIMIT))
 
 
-def _find(actor: Actor, file_ids: Sequence[UUID], question: str, vector: str | None, limit: int) -> _Found:
+def _find(actor: Actor, file_ids: Sequence[UUID], question: _Question, limit: int) -> _Found:
     with transaction.atomic():
-        search = _Search(actor, file_ids, question, vector)
+        search = _Search(actor, file_ids, question)
         files = search.files()
         if not files:
             return _Found([], "keyword", [], False, ())
         ranked, mode = search.ranked(depth_for(limit))
-        wanted = directed(question)
+        wanted = directed(question.text)
         first = _directed_hits(search, wanted, files, limit) if wanted else []
     unready = tuple(file.unready for file in files if file.unready is not None)
     return _Found(ranked, mode, first, bool(wanted and wanted.whole), unready)

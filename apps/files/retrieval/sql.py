@@ -7,10 +7,13 @@ contributes nothing.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from apps.files.indexing.lexical import CONFIGURATION
 
 K1, B = 1.2, 0.75
 MAX_LEXEMES = 48
+MAX_SAMPLE = 1_000
 MAX_LISTED = 500  # page numbers that a search result names as not readable
 
 _SCOPE = """
@@ -29,9 +32,15 @@ _MINE = """
 SIZE = f"""
 WITH {_SCOPE}
 SELECT count(*), EXISTS (
-    SELECT FROM files_passage AS passage WHERE {_MINE} AND passage.embedding_version = %(version)s
+    SELECT FROM files_passage AS passage WHERE {_MINE} AND passage.embedding_version = ANY(%(asked)s)
 )
 FROM files_passage AS passage WHERE {_MINE}
+"""
+
+# Only looked at while vectors are being replaced.
+UNASKED = f"""
+WITH {_SCOPE}
+SELECT EXISTS (SELECT FROM files_passage AS passage WHERE {_MINE} AND passage.embedding_version = ANY(%(unasked)s))
 """
 
 # BM25 (Robertson and Zaragoza 2009, with Lucene's idf that cannot turn negative) over the scope's own statistics.
@@ -67,34 +76,65 @@ ORDER BY keywords.score DESC, passage.id
 """
 
 # `+ 0` keeps the planner from the approximate index: in a small scope that would lose most of what it should find.
-_EXACT = f"""
-vectors AS (
-    SELECT passage.id FROM files_passage AS passage
-    WHERE {_MINE} AND passage.embedding_version = %(version)s
-    ORDER BY (passage.embedding <=> %(vector)s::vector) + 0 LIMIT %(depth)s
-)
+_EXACT = """
+SELECT passage.id FROM files_passage AS passage
+WHERE {mine} AND passage.embedding_version = %(version_{n})s
+ORDER BY (passage.embedding <=> %(vector_{n})s::vector) + 0 LIMIT %(depth)s
 """
 
-_APPROXIMATE = f"""
-vectors AS (
-    SELECT passage.id FROM files_passage AS passage
-    WHERE {_MINE} AND passage.embedding_version = %(version)s
-    ORDER BY passage.embedding::halfvec(384) <=> %(vector)s::halfvec(384) LIMIT %(depth)s
-)
+# The condition on the dimensions is that of the index (`indexing.nearest`).
+_APPROXIMATE = """
+SELECT passage.id FROM files_passage AS passage
+WHERE {mine} AND passage.embedding_version = %(version_{n})s AND vector_dims(passage.embedding) = {dimensions}
+ORDER BY passage.embedding::halfvec({dimensions}) <=> %(vector_{n})s::halfvec({dimensions}) LIMIT %(depth)s
 """
 
 # In the order of their ids, which is that of the documents: of equal scores the first in a document comes first.
 _FUSED = """
-SELECT passage.id, passage.file_id, coalesce(keywords.score, 0),
-    CASE WHEN passage.embedding_version = %(version)s THEN 1 - (passage.embedding <=> %(vector)s::vector) END
+SELECT passage.id, passage.file_id, coalesce(keywords.score, 0), CASE passage.embedding_version {cosines} END,
+    CASE passage.embedding_version {numbers} END
 FROM (SELECT id FROM keywords UNION SELECT id FROM vectors) AS either
 JOIN files_passage AS passage ON passage.id = either.id
 LEFT JOIN keywords ON keywords.id = passage.id
 ORDER BY passage.id
 """
 
-HYBRID_EXACT = f"WITH {_SCOPE}, {_KEYWORDS}, {_EXACT} {_FUSED}"
-HYBRID_APPROXIMATE = f"WITH {_SCOPE}, {_KEYWORDS}, {_APPROXIMATE} {_FUSED}"
+_SPREAD = """
+SELECT {n}, count(cosine), coalesce(avg(cosine), 0), coalesce(stddev_pop(cosine), 0) FROM (
+    SELECT 1 - (passage.embedding <=> %(vector_{n})s::vector) AS cosine FROM files_passage AS passage
+    WHERE {mine} AND passage.embedding_version = %(version_{n})s LIMIT {sample}
+) AS sampled
+"""
+
+
+@lru_cache(maxsize=64)
+def nearest(dimensions: tuple[int | None, ...]) -> str:
+    """The `vectors` of each version of the scope: by index where a dimension is given, else each compared.
+
+    Takes `version_<n>` and `vector_<n>` for each entry, and `depth`.
+    """
+    each = [
+        (_EXACT if size is None else _APPROXIMATE).format(mine=_MINE, n=n, dimensions=size)
+        for n, size in enumerate(dimensions)
+    ]
+    return f"vectors AS ({' UNION ALL '.join(f'({one})' for one in each)})"
+
+
+@lru_cache(maxsize=64)
+def hybrid(dimensions: tuple[int | None, ...]) -> str:
+    """Rows of passage, file, BM25, cosine and which version that is of. As for `nearest`, with `question`."""
+    numbers = range(len(dimensions))
+    cosines = " ".join(f"WHEN %(version_{n})s THEN 1 - (passage.embedding <=> %(vector_{n})s::vector)" for n in numbers)
+    fused = _FUSED.format(cosines=cosines, numbers=" ".join(f"WHEN %(version_{n})s THEN {n}" for n in numbers))
+    return f"WITH {_SCOPE}, {_KEYWORDS}, {nearest(dimensions)} {fused}"
+
+
+@lru_cache(maxsize=8)
+def spreads(versions: int) -> str:
+    """Number, count, mean and deviation of the cosines of a sample of the scope's passages, a row a version."""
+    each = (f"({_SPREAD.format(mine=_MINE, n=n, sample=MAX_SAMPLE)})" for n in range(versions))
+    return f"WITH {_SCOPE} {' UNION ALL '.join(each)}"
+
 
 # With a filter, the index alone stops after the nearest few of everybody's: it must go on until enough are ours.
 APPROXIMATE_SETTINGS = """

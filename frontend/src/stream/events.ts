@@ -33,7 +33,7 @@ export interface TextEvent {
 export interface PassagesEvent {
   type: 'passages'
   passages: Passage[]
-  mode: 'hybrid' | 'keyword'
+  mode: 'hybrid' | 'mixed' | 'keyword'
   unready: UnreadyFile[]
 }
 

@@ -115,6 +115,7 @@ function apply(view: RunView, event: Exclude<RunEvent, { type: 'text' | 'snapsho
 function searchNotices(event: Extract<RunEvent, { type: 'passages' }>): RunNotice[] {
   const notices: RunNotice[] = []
   if (event.mode === 'keyword') notices.push({ kind: 'keyword_only' })
+  if (event.mode === 'mixed') notices.push({ kind: 'keyword_partly' })
   if (event.unready.length > 0) notices.push({ kind: 'unready', files: event.unready })
   return notices
 }

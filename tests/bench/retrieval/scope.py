@@ -16,7 +16,7 @@ from apps.accounts.types import Actor
 from apps.files.indexing.embedder import VERSION
 from apps.files.indexing.embedding import as_literal
 from apps.files.retrieval import sql
-from apps.files.retrieval.search import _Search
+from apps.files.retrieval.search import QuestionVector, _Question, _Search
 from tests.bench.retrieval.stored import StoredSet
 from tests.factories.passages import make_file
 
@@ -49,6 +49,7 @@ def _fill(actor: Actor, vectors: np.ndarray) -> list[UUID]:
     chance = np.random.default_rng(5)
     files = [make_file(actor, name=f"{number}.txt", pages=1).id for number in range(FILES)]
     with connection.cursor() as cursor:
+        cursor.execute("SET statement_timeout = 0")  # the copying takes as long as the machine lets it
         cursor.execute(_DEFINITION)
         (definition,) = cursor.fetchone()
         cursor.execute(_DROP)
@@ -69,13 +70,13 @@ def _fill(actor: Actor, vectors: np.ndarray) -> list[UUID]:
 
 def _nearest(search: _Search, depth: int) -> set[UUID]:
     """The truly nearest, by comparing all."""
-    rows = search.rows(f"WITH {sql._SCOPE}, {sql._EXACT} SELECT id FROM vectors", vector=search.vector, depth=depth)
+    rows = search.rows(f"WITH {sql._SCOPE}, {sql.nearest((None,))} SELECT id FROM vectors", depth=depth)
     return {row[0] for row in rows}
 
 
 def _ask(actor: Actor, files: Sequence[UUID], vector: str, words: str) -> tuple[float, float]:
     """Recall of the ten nearest among the candidates, and milliseconds."""
-    search = _Search(actor, files, words, vector)
+    search = _Search(actor, files, _Question(words, (QuestionVector(VERSION, 384, vector),)))
     began = time.perf_counter()
     with transaction.atomic():
         search.ranked(8)

@@ -20,7 +20,7 @@ from apps.files.indexing.embedder import VERSION, embed_passages, embed_question
 from apps.files.indexing.embedding import _store, as_literal, searched_text, unembedded
 from apps.files.models import Page, PageState, Passage
 from apps.files.retrieval.fusion import Candidate
-from apps.files.retrieval.search import _Search
+from apps.files.retrieval.search import QuestionVector, _Question, _Search
 from tests.bench.retrieval.sets import JudgedSet, Source, Span
 from tests.factories.accounts import make_actor
 from tests.factories.passages import make_file
@@ -91,7 +91,8 @@ class StoredSet:
 
     def candidates(self, question: str) -> list[Candidate]:
         with transaction.atomic():
-            found, _ = _Search(self.actor, self.files, question, self.vector_of(question)).candidates()
+            asked = _Question(question, (QuestionVector(VERSION, 384, self.vector_of(question)),))
+            found, _ = _Search(self.actor, self.files, asked).candidates()
         return found
 
 

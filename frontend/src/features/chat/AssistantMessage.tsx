@@ -133,6 +133,8 @@ function noticeText(notice: RunNotice): string {
       return 'A replica was lost while writing. The answer was continued on another replica.'
     case 'keyword_only':
       return 'Files were searched by keywords only. Search by meaning is not ready yet.'
+    case 'keyword_partly':
+      return 'Some passages were searched by keywords only. Search by meaning is being renewed for them.'
     case 'unready':
       return notice.files.map(unreadyText).join(' ')
     case 'escalated':

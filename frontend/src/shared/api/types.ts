@@ -21,6 +21,7 @@ export type Me = Schemas['Me']
 export type ApiKey = Schemas['Key'] & { key?: string }
 export type Model = Schemas['Model']
 export type ModelList = Schemas['ModelList']
+export type FileUsage = Schemas['FileUsage']
 export type Conversation = Schemas['Conversation']
 
 /** A rectangle as fractions 0..1 of the page: left, top, right, bottom; origin top-left. The schema cannot say "four". */
@@ -37,6 +38,8 @@ export type RunNotice =
   | { kind: 'reconstructed'; at: number; attempt: number; replica: string | null }
   /** Vectors were not available: only the keyword index answered. */
   | { kind: 'keyword_only' }
+  /** Vectors of some passages could not be used, because what made them is away. */
+  | { kind: 'keyword_partly' }
   /** Parts of the files that could not be searched yet. */
   | { kind: 'unready'; files: UnreadyFile[] }
   /** The answer of the first model failed its checks. */
