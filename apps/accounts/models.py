@@ -51,6 +51,15 @@ class Organization(models.Model):
         blank=True,
         help_text="Where its questions must be answered: the region of replicas. Empty allows any place.",
     )
+    files_at_most = models.PositiveIntegerField(
+        null=True, blank=True, help_text="That all its people may keep together. Empty allows any number."
+    )
+    files_mib_at_most = models.PositiveIntegerField(
+        "files, MiB at most",
+        null=True,
+        blank=True,
+        help_text="That all its people's files may take together. Empty allows any size.",
+    )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 
     class Meta:
@@ -88,6 +97,15 @@ class User(AbstractBaseUser, PermissionsMixin):
         on_delete=models.PROTECT,
         related_name="+",
         help_text="The organization this person acts in.",
+    )
+    files_at_most = models.PositiveIntegerField(
+        null=True, blank=True, help_text="That this person may keep. Empty: what the installation allows everybody."
+    )
+    files_mib_at_most = models.PositiveIntegerField(
+        "files, MiB at most",
+        null=True,
+        blank=True,
+        help_text="That this person's files may take. Empty: what the installation allows everybody.",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
 

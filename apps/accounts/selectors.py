@@ -6,7 +6,7 @@ from django.conf import settings
 
 from apps.accounts.access import access_user
 from apps.accounts.models import ApiKey, Organization, User
-from apps.accounts.types import AccountInfo, Actor, KeyInfo, Scope
+from apps.accounts.types import AccountInfo, Actor, KeyInfo, Scope, StorageLimits
 
 
 def get_account(actor: Actor) -> AccountInfo:
@@ -23,6 +23,18 @@ def get_account(actor: Actor) -> AccountInfo:
         role=actor.role,
         tier=actor.tier,
     )
+
+
+def storage_limits(actor: Actor) -> StorageLimits:
+    """Limits of the files that the actor and their organization may keep, as they are now."""
+    columns = ("files_at_most", "files_mib_at_most")
+    files, mib = User.objects.values_list(*columns).get(pk=actor.user_id)
+    of_all, mib_of_all = Organization.objects.values_list(*columns).get(pk=actor.organization_id)
+    return StorageLimits(files, _bytes(mib), of_all, _bytes(mib_of_all))
+
+
+def _bytes(mib: int | None) -> int | None:
+    return None if mib is None else mib << 20
 
 
 def key_info(key: ApiKey) -> KeyInfo:

@@ -39,6 +39,16 @@ class ModelPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class StorageLimits:
+    """What an operator set for a person and for their organization; None where nothing was."""
+
+    files: int | None
+    bytes: int | None
+    organization_files: int | None
+    organization_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Actor:
     """A person or key acting inside one organization. Every access check takes one."""
 

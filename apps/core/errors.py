@@ -47,6 +47,12 @@ class Conflict(AppError):
     code, status, title = "conflict", 409, "Conflict"
 
 
+class QuotaExceeded(Conflict):
+    """More than somebody may keep; `used`, `limit` and `unit` ("bytes" or "files") say how much that is."""
+
+    code, status, title = "quota_exceeded", 409, "No room left"
+
+
 class IdempotencyMismatch(AppError):
     code, status, title = "idempotency_mismatch", 422, "Idempotency key used with another body"
 

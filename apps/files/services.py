@@ -13,15 +13,15 @@ from math import ceil
 from pathlib import PurePosixPath
 
 from django.conf import settings
-from django.db import connection, transaction
-from django.db.models import Count, Q, Sum
+from django.db import transaction
 from django.utils import timezone
 
 from apps.accounts.types import Actor
 from apps.core.errors import Conflict, Invalid, NotFound, TooLarge, UnsupportedFile
 from apps.core.ids import new_id
 from apps.files import extraction
-from apps.files.access import access_file, visible_files
+from apps.files.access import access_file
+from apps.files.lifecycle import quotas
 from apps.files.models import File, FileStage, FileState, Page, PageState, StageName, StageState, UploadPart
 from apps.files.pipeline import removal
 from apps.files.pipeline.hints import PURGE, hint
@@ -35,7 +35,6 @@ from apps.files.types import ENDINGS, FAULTS, FileInfo, Kind, as_kind
 URL_LIFE = timedelta(minutes=15)
 DOWNLOAD_LIFE = timedelta(minutes=5)
 UPLOAD_LIFE = timedelta(hours=24)
-UNFINISHED_PER_OWNER = 100
 NAME_MAX = 255
 
 
@@ -62,7 +61,7 @@ class UploadInfo:
 def create_upload(actor: Actor, *, name: str, size: int) -> tuple[FileInfo, UploadInfo]:
     """Begin an upload. The type is taken from the name; what the bytes are is found out after they arrived.
 
-    Raises UnsupportedFile, TooLarge, Invalid (name, empty), Conflict (too many files or bytes).
+    Raises UnsupportedFile, TooLarge, Invalid (name, empty), QuotaExceeded, Conflict (too many unfinished).
     """
     clean, kind, content_type = _checked_name(name)
     _check_size(size)
@@ -77,11 +76,11 @@ def create_upload(actor: Actor, *, name: str, size: int) -> tuple[FileInfo, Uplo
         upload_expires_at=timezone.now() + UPLOAD_LIFE,
     )
     file.object_key = f"{removal.prefix(file)}/original"
-    _check_room(actor, size)
+    quotas.check_room(actor, more_files=1, more_bytes=size)
     file.upload_ref = storage().create_upload(file.object_key, content_type=content_type)
     with transaction.atomic():
-        _lock_owner(actor)
-        _check_room(actor, size)
+        quotas.lock_room(actor)
+        quotas.check_room(actor, more_files=1, more_bytes=size)
         file.save(force_insert=True)
         UploadPart.objects.bulk_create(_plan(file))
         note(file)
@@ -99,11 +98,13 @@ def complete_upload(actor: Actor, file_id: object, *, parts: Sequence[tuple[int,
     """Join the parts and hand the file to the pipeline. A repeat of a completed call returns the file as it is.
 
     `parts` are the numbers and tags the client was given. Raises Invalid when they are not exactly what was
-    planned and received, Conflict when the upload ended otherwise.
+    planned and received, Conflict when the upload ended otherwise, QuotaExceeded when the limits were lowered
+    meanwhile: what was sent stays, so the call may be repeated once there is room.
     """
     file = access_file(actor, file_id)
     if file.state != FileState.UPLOADING:
         return _completed_already(file)
+    quotas.check_room(actor, more_files=0, more_bytes=0)
     try:
         size = _join(file, parts)
     except (UploadGone, BadParts):
@@ -113,6 +114,7 @@ def complete_upload(actor: Actor, file_id: object, *, parts: Sequence[tuple[int,
             raise
         size = found
     with transaction.atomic():
+        quotas.lock_room(actor)
         locked = File.objects.select_for_update().get(id=file.id)
         if locked.state == FileState.UPLOADING:
             _begin_processing(locked, size, dict(parts))
@@ -209,32 +211,6 @@ def _check_size(size: int) -> None:
         raise Invalid("The file is empty.", fields={"size": ["The file is empty."]})
     if size > settings.FILE_MAX_BYTES:
         raise TooLarge(f"Files may have up to {settings.FILE_MAX_BYTES >> 20} MiB. Split this one or make it smaller.")
-
-
-def _lock_owner(actor: Actor) -> None:
-    """Counting and adding are one step for each owner; held until the transaction ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"files:count:{actor.user_id}"])
-
-
-def _check_room(actor: Actor, size: int) -> None:
-    """Room for one more file of `size` bytes: announced bytes count before they have arrived."""
-    totals = visible_files(actor).aggregate(
-        count=Count("id"), bytes=Sum("size", default=0), unfinished=Count("id", filter=Q(state=FileState.UPLOADING))
-    )
-    if totals["count"] >= settings.FILES_PER_OWNER:
-        raise Conflict(f"You have {settings.FILES_PER_OWNER:,} files, which is the limit. Delete some first.")
-    if totals["bytes"] + size > settings.FILE_BYTES_PER_OWNER:
-        raise Conflict(
-            f"This file has {_mib(size)} MiB; your files take {_mib(totals['bytes'])} of "
-            f"{settings.FILE_BYTES_PER_OWNER >> 20:,} MiB. Delete some first."
-        )
-    if totals["unfinished"] >= UNFINISHED_PER_OWNER:
-        raise Conflict("Too many uploads are unfinished. Finish or delete some first.")
-
-
-def _mib(size: int) -> str:
-    return f"{ceil(size / (1 << 20)):,}"
 
 
 # Retry and deletion

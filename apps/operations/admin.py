@@ -78,6 +78,7 @@ class UserAdmin(Bounded, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type
     fieldsets: ClassVar[Any] = (
         (None, {"fields": ("id", "email", "name", "password", "organization")}),
         ("Access", {"fields": ("is_active", "is_staff")}),
+        ("Files", {"fields": ("files_at_most", "files_mib_at_most")}),
         ("Times", {"fields": ("created_at", "last_login")}),
     )
     add_fieldsets: Any = ((None, {"fields": ("email", "name", "new_password")}),)
@@ -110,6 +111,7 @@ class OrganizationAdmin(Bounded, ModelAdmin):  # type: ignore[misc]
     fieldsets: ClassVar[Any] = (
         (None, {"fields": ("id", "name", "tier", "personal", "created_at")}),
         ("Models", {"fields": ("allowed_models", "level_at_most", "region")}),
+        ("Files", {"fields": ("files_at_most", "files_mib_at_most")}),
     )
     formfield_overrides: ClassVar[Any] = {ArrayField: {"widget": UnfoldAdminTextInputWidget}}
     inlines = (MembershipInline,)

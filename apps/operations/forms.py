@@ -19,7 +19,7 @@ class UserForm(UserChangeForm):  # type: ignore[misc]  # untyped library
 
     class Meta:
         model = User
-        fields: ClassVar[Any] = ("email", "name", "is_active", "is_staff")
+        fields: ClassVar[Any] = ("email", "name", "is_active", "is_staff", "files_at_most", "files_mib_at_most")
 
     def clean_email(self) -> str:
         return User.objects.normalize_email(self.cleaned_data["email"])

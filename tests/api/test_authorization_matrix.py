@@ -95,6 +95,7 @@ CASES: dict[tuple[str, str], Case] = {
     ("get", f"{R}/{{run_id}}/events"): Case("owned", owner=only(410)),
     ("get", F): Case("self"),
     ("post", F): Case("self", lambda w: {"name": "a.pdf", "size": 10, "content_type": "application/pdf"}),
+    ("get", f"{F}/usage"): Case("self"),
     ("get", f"{F}/{{file_id}}"): Case("owned"),
     ("delete", f"{F}/{{file_id}}"): Case("owned"),
     ("get", f"{F}/{{file_id}}/receipt"): Case("owned"),

@@ -19,7 +19,6 @@ from django.db import connections
 from django.test import Client
 from django.utils import timezone
 
-from apps.core.errors import Conflict
 from apps.core.valkey import valkey
 from apps.files import services
 from apps.files.models import File, FileStage, FileState, UploadPart
@@ -225,46 +224,6 @@ def test_a_body_larger_than_its_part_is_stopped_while_it_arrives(caller: Caller,
     answer = httpx.put(url, content=b"x" * 11)
     assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
     assert caller.get(f"/{started['file']['id']}/upload").json()["received"] == []
-
-
-def test_the_number_of_files_is_limited_also_against_many_at_once(caller: Caller, settings: Any) -> None:
-    settings.FILES_PER_OWNER = 5
-    barrier = threading.Barrier(8)
-
-    def create(_: int) -> str:
-        try:
-            barrier.wait(10)
-            services.create_upload(caller.actor, name="a.txt", size=1)
-        except Conflict:
-            return "refused"
-        else:
-            return "created"
-        finally:
-            connections.close_all()
-
-    with ThreadPoolExecutor(8) as pool:
-        outcomes = list(pool.map(create, range(8)))
-
-    assert outcomes.count("created") == File.objects.count() == 5
-    assert code(caller.post("", {"name": "a.txt", "size": 1}), 409) == "conflict"
-
-
-def test_bytes_are_limited_from_the_announcement_on_and_freed_by_deleting(caller: Caller, settings: Any) -> None:
-    settings.FILE_BYTES_PER_OWNER = 3 * MIB
-    first = caller.start("a.txt", 2 * MIB)
-    refused = caller.post("", {"name": "b.txt", "size": MIB + 1})
-    assert code(refused, 409) == "conflict"
-    assert refused.json()["detail"] == ("This file has 2 MiB; your files take 2 of 3 MiB. Delete some first.")
-    caller.start("c.txt", MIB)
-    assert caller.delete(f"/{first['file']['id']}").status_code == 204
-    caller.start("d.txt", 2 * MIB)
-
-
-def test_unfinished_uploads_are_limited(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(services, "UNFINISHED_PER_OWNER", 2)
-    for _ in range(2):
-        caller.start("a.txt", 1)
-    assert code(caller.post("", {"name": "a.txt", "size": 1}), 409) == "conflict"
 
 
 # Reading

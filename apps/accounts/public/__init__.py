@@ -1,7 +1,7 @@
 """What other apps may use of accounts."""
 
 from apps.accounts.public.identity import actor_of, actor_of_scope, origin_is_ours
-from apps.accounts.selectors import get_account, has_accounts
+from apps.accounts.selectors import get_account, has_accounts, storage_limits
 from apps.accounts.services import (
     check_rate,
     check_rate_on_loop,
@@ -27,4 +27,5 @@ __all__ = [
     "origin_is_ours",
     "peek_rate_on_loop",
     "record_usage",
+    "storage_limits",
 ]

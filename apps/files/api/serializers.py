@@ -109,3 +109,15 @@ class ReceiptSerializer(serializers.Serializer[Any]):
     purged_at = serializers.DateTimeField(help_text="When nothing was left.")
     removed = serializers.DictField(child=serializers.IntegerField(), help_text="How much was removed, by store.")
     signature = serializers.CharField(help_text="By the key of this installation.")
+
+
+class KeptFilesSerializer(serializers.Serializer[Any]):
+    files = serializers.IntegerField()
+    bytes = serializers.IntegerField()
+    files_at_most = serializers.IntegerField(allow_null=True)
+    bytes_at_most = serializers.IntegerField(allow_null=True)
+
+
+class FileUsageSerializer(serializers.Serializer[Any]):
+    mine = KeptFilesSerializer()
+    organization = KeptFilesSerializer()

@@ -6,6 +6,7 @@ from apps.files.api import views
 
 urlpatterns = [
     path("api/files", views.FilesView.as_view()),
+    path("api/files/usage", views.UsageView.as_view()),
     path("api/files/<uuid:file_id>", views.FileView.as_view()),
     path("api/files/<uuid:file_id>/receipt", views.ReceiptView.as_view()),
     path("api/files/<uuid:file_id>/upload", views.UploadView.as_view()),

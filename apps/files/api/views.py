@@ -17,7 +17,7 @@ from rest_framework.views import APIView
 from apps.accounts.public import actor_of
 from apps.files import selectors, services
 from apps.files.api import serializers as shapes
-from apps.files.lifecycle import receipts
+from apps.files.lifecycle import quotas, receipts
 from apps.files.pipeline import previews
 from apps.files.services import UploadInfo
 
@@ -68,6 +68,17 @@ class FilesView(APIView):
         body = checked(shapes.NewFileSerializer, request)
         file, upload = services.create_upload(actor_of(request), name=body["name"], size=body["size"])
         return Response({"file": file.as_json(), "upload": upload_view(upload)}, status=201)
+
+
+class UsageView(APIView):
+    @extend_schema(
+        summary="How much is kept, and how much may be",
+        description="Of one's own and of the organization. Announced uploads count, deleted files do not.",
+        responses=shapes.FileUsageSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        mine, everybody = quotas.usage(actor_of(request))
+        return Response({"mine": mine.as_json(), "organization": everybody.as_json()})
 
 
 class FileView(APIView):

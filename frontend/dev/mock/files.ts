@@ -31,6 +31,12 @@ function seed(state: State): void {
   add('whiteboard.jpg', 3_900_000, 'image', { state: 'ready', page_count: 1, pages_ready: 1, searchable: 'hybrid', created_at: now(41_000_000) }, [scan])
 }
 
+function usage(state: State) {
+  const kept = [...state.files.values()]
+  const mine = { files: kept.length, bytes: kept.reduce((sum, item) => sum + item.file.size, 0), files_at_most: 1_000, bytes_at_most: 10_737_418_240 }
+  return { mine, organization: { ...mine, files_at_most: null, bytes_at_most: null } }
+}
+
 const noImage = { width: null, height: null } as const
 
 export function handleFiles(state: State, request: Request): Answer | null | undefined {
@@ -39,6 +45,7 @@ export function handleFiles(state: State, request: Request): Answer | null | und
   if (root !== 'api' || kind !== 'files') return undefined
   if (state.scene.has('files') && state.files.size === 0) seed(state)
   if (!fileId) return request.method === 'POST' ? create(state, request) : ok({ results: [...state.files.values()].map((item) => item.file), next: null })
+  if (fileId === 'usage') return ok(usage(state))
   const item = state.files.get(fileId) ?? (fileId === 'demo-file' ? demo(state) : undefined)
   if (!item) throw missing()
   if (request.method === 'DELETE') {

@@ -186,6 +186,16 @@ export interface components {
             next: string | null;
             results: components["schemas"]["File"][];
         };
+        FileUsage: {
+            mine: components["schemas"]["KeptFiles"];
+            organization: components["schemas"]["KeptFiles"];
+        };
+        KeptFiles: {
+            bytes: number;
+            bytes_at_most: number | null;
+            files: number;
+            files_at_most: number | null;
+        };
         Key: {
             /** Format: date-time */
             created_at: string;
@@ -335,11 +345,12 @@ export interface components {
              *
              *     * `reconstructed` - reconstructed
              *     * `keyword_only` - keyword_only
+             *     * `keyword_partly` - keyword_partly
              *     * `unready` - unready
              *     * `escalated` - escalated
              * @enum {string}
              */
-            kind: "reconstructed" | "keyword_only" | "unready" | "escalated";
+            kind: "reconstructed" | "keyword_only" | "keyword_partly" | "unready" | "escalated";
             /** @description Of `reconstructed`. */
             replica?: string | null;
             /** @description Of `escalated`: the model that answered. */

@@ -12,6 +12,7 @@ import { FileRow, type FileAction } from './FileRow'
 import styles from './FilesPage.module.css'
 import { files, loadFiles, putRecord } from './records'
 import { UploadRow } from './UploadRow'
+import { Usage } from './Usage'
 import { addUpload, uploads } from './uploads'
 
 export interface FilesPageProps {
@@ -53,6 +54,7 @@ export default function FilesPage({ header, onAsk }: FilesPageProps) {
             </Button>
             <FileInput ref={input} onFiles={add} multiple />
           </div>
+          {list !== null && <Usage changes={`${list.length} ${unfinished.length}`} />}
           {list !== null && list.length > 0 && (
             <label className={styles.search}>
               <IconSearch aria-hidden />
