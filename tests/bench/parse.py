@@ -45,6 +45,12 @@ class Found:
     failure: str = ""
     took_s: float = 0.0
 
+    @property
+    def own_pages(self) -> list[PageRecord]:
+        """Pages of the file itself: those of files inside a PDF have no size."""
+        sized = [page for page in self.pages if page.width is not None or page.error]
+        return sized or self.pages
+
     def text(self, page: int | None) -> str:
         chosen = self.pages if page is None else [record for record in self.pages if record.number == page]
         return plain("\n".join(record.text for record in chosen))
@@ -98,7 +104,7 @@ def _table_row(found: Found, test: dict[str, Any]) -> bool:
 def _count(found: Found, test: dict[str, Any]) -> bool:
     elements = [element for page in found.pages for element in page.elements]
     counts = {
-        "pages": len(found.pages),
+        "pages": len(found.own_pages),
         "tables": sum(element.category is Category.TABLE for element in elements),
         "attachments": sum(element.text.startswith("Attachment: ") for element in elements),
     }

@@ -61,7 +61,7 @@ def test_what_was_filled_into_a_form_is_read(tmp_path: Path) -> None:
     canvas.save()
     page = read(tmp_path, buffer.getvalue())
     fields = [element.text for element in page.elements if element.category is Category.FORM_KEYS_VALUES]
-    assert fields == ["applicant: Henrietta Quillfeather", "agreed: checked"]
+    assert fields == ["applicant: Henrietta Quillfeather", "agreed: checked", "refused: not checked"]
     assert all(element.box is not None for element in page.elements)
 
 

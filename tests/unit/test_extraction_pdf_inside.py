@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from reportlab.lib import colors
+from reportlab.lib.styles import getSampleStyleSheet
 from reportlab.lib.utils import ImageReader
 from reportlab.pdfgen.canvas import Canvas
+from reportlab.platypus import Paragraph, SimpleDocTemplate, Spacer, Table
 
 from apps.files.extraction import Notice, run
 from apps.files.extraction.types import Category
@@ -150,3 +153,43 @@ def test_a_file_inside_that_ends_the_reader_does_not_take_the_pages_with_it(tmp_
     command: Sequence[str] = hostile.child(_LOST_ON_A_FILE_INSIDE)
     document = run(tmp_path / "a.pdf", "pdf", on_page=lambda page: texts.append(page.text), command=command)
     assert (texts, document.notices) == (["the page"], (Notice.PARTS_UNREAD,))
+
+
+# Tables
+
+
+GRID = [("GRID", (0, 0), (-1, -1), 0.5, colors.black)]
+
+
+def _with_table(rows: Sequence[Sequence[object]], widths: Sequence[float]) -> bytes:
+    buffer = io.BytesIO()
+    normal = getSampleStyleSheet()["Normal"]
+    cells = [
+        [Paragraph(cell, normal) if isinstance(cell, str) and len(cell) > 40 else cell for cell in row] for row in rows
+    ]
+    table = Table(cells, colWidths=widths, style=GRID)
+    around = [Paragraph(f"Text {place} the table, which is prose.", normal) for place in ("before", "after")]
+    SimpleDocTemplate(buffer).build([around[0], Spacer(1, 10), table, Spacer(1, 10), around[1]])
+    return buffer.getvalue()
+
+
+def test_empty_cells_keep_their_place(tmp_path: Path) -> None:
+    rows = [
+        ["Name", "Unit", "Jan", "Feb"],
+        ["Rain", "mm", "12", "7"],
+        ["Snow", "", "3", ""],
+        ["Wind", "km/h", "", "40"],
+    ]
+    (table,) = read(tmp_path, "a.pdf", _with_table(rows, [90] * 4)).of(Category.TABLE)
+    assert table == "Name | Unit | Jan | Feb\nRain | mm | 12 | 7\nSnow |  | 3 | \nWind | km/h |  | 40"
+
+
+def test_cells_of_several_lines_are_one_row(tmp_path: Path) -> None:
+    long = "A long description of the first item that wraps over several lines in its cell"
+    rows = [["Id", "Description", "Cost"], ["1", long, "5.00"], ["2", "short", "6.00"], ["3", f"{long} too", "7.00"]]
+    found = read(tmp_path, "a.pdf", _with_table(rows, [40, 150, 60]))
+    assert found.texts == [
+        "Text before the table, which is prose.",
+        f"Id | Description | Cost\n1 | {long} | 5.00\n2 | short | 6.00\n3 | {long} too | 7.00",
+        "Text after the table, which is prose.",
+    ]

@@ -177,7 +177,7 @@ def test_word_tables_merged_cells_and_nesting(tmp_path: Path) -> None:
     found = [(element.category.value, element.level, element.text) for element in page.elements]
     assert found == [
         ("Title", 2, "Figures"),
-        ("Table", None, "a b | c\n1 | 2 | 3 inside"),
+        ("Table", None, "a b | a b | c\n1 | 2 | 3 inside"),
         ("ListItem", None, "after"),
     ]
 

@@ -20,6 +20,15 @@ _CAPTION = re.compile(r"^(?:fig(?:ure)?|table|chart|exhibit|abb(?:ildung)?|tabel
 _ENDS_SENTENCE = (".", "!", "?", ":", "。", "！", "？", ";")
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A cell of a line: where it begins and ends along it, and its text."""
+
+    x0: float
+    x1: float
+    text: str
+
+
 @dataclass(slots=True)
 class Line:
     """A stretch of text on one baseline. `box` is where it is displayed; x0..y1 are in the reading frame."""
@@ -35,6 +44,7 @@ class Line:
     mono: bool = False
     hyphenated: bool = False
     cells: int = 1
+    pieces: tuple[Piece, ...] = ()
 
     @property
     def height(self) -> float:
@@ -53,7 +63,7 @@ def central(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def _union(first: Box, second: Box) -> Box:
+def union(first: Box, second: Box) -> Box:
     return (
         min(first[0], second[0]),
         min(first[1], second[1]),
@@ -128,23 +138,29 @@ def _rows(lines: list[Line]) -> list[Line]:
 def _join_row(row: list[Line]) -> Line:
     anchor = max(row, key=lambda item: len(item.text))
     joined = row[0]
+    pieces = [Piece(joined.x0, joined.x1, joined.text)]
     for line in row[1:]:
         gap = line.x0 - joined.x1
         wide = gap > 1.2 * anchor.size and not anchor.mono
         joint = " | " if wide else " " if gap > 0.12 * anchor.size else ""
+        before = pieces[-1] if wide else pieces.pop()
+        pieces.append(
+            Piece(line.x0, line.x1, line.text) if wide else Piece(before.x0, line.x1, before.text + joint + line.text)
+        )
         joined = Line(
             text=joined.text + joint + line.text,
             x0=joined.x0,
             y0=min(joined.y0, line.y0),
             x1=max(joined.x1, line.x1),
             y1=max(joined.y1, line.y1),
-            box=_union(joined.box, line.box),
+            box=union(joined.box, line.box),
             size=anchor.size,
             bold=joined.bold and line.bold,
             mono=anchor.mono,
             hyphenated=line.hyphenated,
             cells=joined.cells + (1 if wide else 0),
         )
+    joined.pieces = tuple(pieces)
     return joined
 
 
@@ -252,8 +268,12 @@ def classify(block: Block, body: float, *, title_ratio: float = 1.15) -> None:
 
 def blocks_of(lines: list[Line]) -> list[Block]:
     """The page's blocks in reading order, each with its category and, for headings, a level."""
+    from apps.files.extraction.tables import align, unwrapped  # they work on lines too
+
     body = body_size(lines)
-    blocks = [block for column in in_reading_order(lines) for block in _split_column(column)]
+    blocks = [block for column in in_reading_order(lines) for block in _split_column(unwrapped(column))]
     for block in blocks:
         classify(block, body)
+        if block.category is Category.TABLE:
+            align(block.lines)
     return blocks

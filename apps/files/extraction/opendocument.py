@@ -12,9 +12,14 @@ from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, Ex
 _NS = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
 _TEXT, _TABLE, _DRAW, _OFFICE = _NS % "text", _NS % "table", _NS % "drawing", _NS % "office"
 _MANIFEST = _NS % "manifest"
-_TITLE = "{http://purl.org/dc/elements/1.1/}title"
-_UNSEEN = frozenset({f"{_TEXT}tracked-changes", f"{_OFFICE}annotation", f"{_OFFICE}forms", f"{_TEXT}note-citation"})
-_HELD = frozenset({f"{_TEXT}note-body", f"{_DRAW}text-box"})  # paragraphs of their own inside a paragraph
+_DC, _META = "{http://purl.org/dc/elements/1.1/}", _NS % "meta"
+_TITLE = f"{_DC}title"
+_UNSEEN = frozenset(
+    {f"{_TEXT}tracked-changes", f"{_OFFICE}forms", f"{_TEXT}note-citation", f"{_TEXT}ruby-text", f"{_TEXT}hidden-text"}
+    | {f"{_DC}creator", f"{_DC}date", f"{_META}date-string", f"{_META}creator-initials"}
+)
+# Paragraphs of their own inside a paragraph.
+_HELD = frozenset({f"{_TEXT}note-body", f"{_DRAW}text-box", f"{_OFFICE}annotation"})
 _MAX_DEPTH = 40
 _MAX_REPEATS = 200
 

@@ -254,22 +254,15 @@ def _line(page: Page, reader: _Reader, start: int, text: str, hyphenated: bool) 
         if _beyond(box):
             continue
         bold, mono = reader.style(offset + len(part) - len(part.lstrip()), offset + len(part.rstrip()) - 1)
-        along = 90 if angle == 0 and _stacked(cleaned, box, page) else angle
-        x0, y0, x1, y1 = _frame(box, along, page.width, page.height)
+        x0, y0, x1, y1 = _frame(box, angle, page.width, page.height)
         broken = hyphenated or part.rstrip().endswith(_HYPHENS)
-        yield along, Line(cleaned, x0, y0, x1, y1, box, size or y1 - y0, bold, mono, broken)
+        yield angle, Line(cleaned, x0, y0, x1, y1, box, size or y1 - y0, bold, mono, broken)
 
 
 def _beyond(box: Box) -> bool:
     """Whether a box, clipped to the page, was outside of it."""
     x0, y0, x1, y1 = box
     return (x0 == x1 and x0 in (0.0, 1.0)) or (y0 == y1 and y0 in (0.0, 1.0))
-
-
-def _stacked(text: str, box: Box, page: Page) -> bool:
-    """Whether upright characters run downwards, as in vertical Chinese and Japanese."""
-    wide, tall = (box[2] - box[0]) * page.width, (box[3] - box[1]) * page.height
-    return len(text) >= 2 and text[0] >= "\u2e80" and tall > 0.6 * len(text) * wide and tall > 1.5 * wide
 
 
 def _frame(box: Box, angle: int, width: float, height: float) -> Box:
