@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -264,3 +266,27 @@ def test_charts_and_diagrams_on_slides(tmp_path: Path) -> None:
     )
     found = read(tmp_path, "a.pptx", data)
     assert found.texts[-3:] == ["Chart: Rain by month", " | s\na | 1", "First step"]
+
+
+def test_comments_and_covered_cells_of_open_document(tmp_path: Path) -> None:
+    note = "<office:annotation><text:p>a remark</text:p></office:annotation>"
+    cell = "<table:table-cell{}><text:p>{}</text:p></table:table-cell>"
+    rows = (
+        cell.format(' table:number-columns-spanned="2"', "wide") + "<table:covered-table-cell/>" + cell.format("", "c"),
+        cell.format(' table:number-rows-spanned="2"', "tall") + "<table:table-cell/>" + cell.format("", "3"),
+        "<table:covered-table-cell/>" + cell.format("", "4") + cell.format("", "5"),
+    )
+    table = "".join(f"<table:table-row>{row}</table:table-row>" for row in rows)
+    text = formats.open_document(f"<text:p>Text{note} goes on</text:p><table:table>{table}</table:table>")
+    assert read(tmp_path, "a.odt", text).texts == [
+        "Text goes on",
+        "a remark",
+        "wide | wide | c\ntall |  | 3\ntall | 4 | 5",
+    ]
+    row = f'<table:table-row><table:table-cell office:value-type="string">{note}<text:p>v</text:p></table:table-cell>'
+    sheet = f'<table:table table:name="S">{row}</table:table-row></table:table>'
+    plain = formats.open_document(sheet, kind="spreadsheet")
+    with zipfile.ZipFile(io.BytesIO(plain)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    found = read(tmp_path, "a.ods", formats.package({**members, "META-INF/manifest.xml": "<m/>"}))
+    assert found.texts == ["S", "v", "Comment: a remark"]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, BinaryIO
 
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Package, Scope, bounded, table_text
+from apps.files.extraction.content import Content, Package, Scope, bounded, parse_xml, table_text
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
 _NS = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
@@ -22,6 +23,8 @@ _UNSEEN = frozenset(
 _HELD = frozenset({f"{_TEXT}note-body", f"{_DRAW}text-box", f"{_OFFICE}annotation"})
 _MAX_DEPTH = 40
 _MAX_REPEATS = 200
+_REPEATED = 80  # characters; longer cells are not said twice
+_MAX_COMMENTS = 5_000
 
 
 class _Body:
@@ -54,12 +57,27 @@ class _Body:
             yield from self.elements(inner, depth + 1)
 
     def _table(self, table: Any, depth: int) -> Iterator[Element]:
-        rows = []
+        rows: list[list[str]] = []
         for row in table.iter(f"{_TABLE}table-row"):
-            cells = [cell for cell in row if cell.tag == f"{_TABLE}table-cell"]
-            rows.append([text for cell in cells for text in self._cell(cell, depth)])
+            texts: list[str] = []
+            for cell in row:
+                if cell.tag == f"{_TABLE}table-cell":
+                    texts += self._cell(cell, depth)
+                elif cell.tag == f"{_TABLE}covered-table-cell":  # a cell beside or above reaches over it
+                    above = rows[-1][len(texts)] if rows and len(texts) < len(rows[-1]) else ""
+                    covering = texts[-1] if self._wide(cell) and texts else above
+                    texts.append(covering if len(covering) <= _REPEATED else "")
+            rows.append(texts)
         if text := table_text(rows):
             yield Element(Category.TABLE, text)
+
+    @staticmethod
+    def _wide(covered: Any) -> bool:
+        """Whether the cell that covers this one stands in the same row."""
+        before = covered.getprevious()
+        while before is not None and before.tag == f"{_TABLE}covered-table-cell":
+            before = before.getprevious()
+        return before is not None and before.get(f"{_TABLE}number-columns-spanned", "1") not in ("", "1")
 
     def _cell(self, cell: Any, depth: int) -> list[str]:
         text = " ".join(element.text for element in self.elements(cell, depth + 1))
@@ -87,6 +105,19 @@ def check_open(package: Package) -> None:
     manifest = package.find_xml("META-INF/manifest.xml")
     if manifest is not None and next(manifest.iter(f"{_MANIFEST}encryption-data"), None) is not None:
         raise ExtractionFailed(Reason.ENCRYPTED)
+
+
+def comments(package: Package) -> dict[str, list[Element]]:
+    """Comments on the cells of a spreadsheet, by the name of the sheet."""
+    found: dict[str, list[Element]] = {}
+    if "content.xml" not in package.names or b"office:annotation" not in (data := package.read("content.xml")):
+        return found
+    for table in parse_xml(data).iter(f"{_TABLE}table"):
+        notes = islice(table.iter(f"{_OFFICE}annotation"), _MAX_COMMENTS)
+        texts = (" ".join(element.text for element in _Body().elements(note)) for note in notes)
+        name = str(table.get(f"{_TABLE}name") or "")
+        found[name] = [Element(Category.UNCATEGORIZED_TEXT, f"Comment: {text}") for text in texts if text]
+    return found
 
 
 def read(file: BinaryIO, scope: Scope) -> Content:

@@ -116,7 +116,8 @@ def read(file: BinaryIO, scope: Scope) -> Content:
     data = _rewound(file).read()
     content = _by_calamine(workbook.prepared(data, package) if package else data, scope)
     if content is not None and package is not None:
-        _add_beside(content, workbook.beside(package))
+        beside = workbook.beside(package) if "xl/workbook.xml" in package.names else opendocument.comments(package)
+        _add_beside(content, beside)
     if (content is None or not content.elements) and not head.startswith(_ZIP):
         return _by_xlrd(data, scope)
     if content is None:
