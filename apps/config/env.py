@@ -54,6 +54,8 @@ class Env(BaseSettings):
     s3_region: str = Field("us-east-1", validation_alias=_var("S3_REGION"))
     file_lease_s: float = Field(30.0, ge=1, le=300, validation_alias=_var("PARLEY_FILE_LEASE_S"))
     files_mib_per_user: int = Field(10_240, ge=1, validation_alias=_var("PARLEY_FILES_MIB_PER_USER"))
+    # Folders, separated by colons, below which `manage.py sync_folder` may be pointed; none without it.
+    connector_roots: str = Field("", validation_alias=_var("PARLEY_CONNECTOR_ROOTS"))
     clamd_socket: str = Field("/run/clamav/clamd.ctl", validation_alias=_var("CLAMD_SOCKET"))
     allowed_hosts: str = Field("", validation_alias=_var("PARLEY_ALLOWED_HOSTS"))
     log_format: Literal["console", "json"] = Field("console", validation_alias=_var("PARLEY_LOG_FORMAT"))

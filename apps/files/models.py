@@ -333,6 +333,45 @@ class VectorVersion(models.Model):
         return self.version
 
 
+class Sync(models.Model):
+    """A place outside whose files are kept in step with an owner's (`connectors`). `cursor` is the place's own."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    organization_id = models.UUIDField()
+    owner_id = models.UUIDField()
+    kind = models.CharField(max_length=16)
+    location = models.CharField(max_length=1_000)
+    cursor = models.CharField(max_length=1_000, default="")
+    synced_at = models.DateTimeField(null=True)
+    error = models.CharField(max_length=500, default="")
+
+    class Meta:
+        db_table = "files_sync"
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["organization_id", "owner_id", "kind", "location"], name="files_sync_once")
+        ]
+
+
+class SyncItem(models.Model):
+    """One item of a place: which version the file `current_id` holds, and which is being read as `pending_id`."""
+
+    id = models.UUIDField(primary_key=True, default=new_id, editable=False)
+    sync = models.ForeignKey(Sync, on_delete=models.CASCADE, related_name="items", db_index=False)
+    organization_id = models.UUIDField()
+    external_id = models.CharField(max_length=1_000)
+    version = models.CharField(max_length=200, default="")
+    current_id = models.UUIDField(null=True)
+    pending_version = models.CharField(max_length=200, default="")
+    pending_id = models.UUIDField(null=True)
+    error = models.CharField(max_length=500, default="")
+
+    class Meta:
+        db_table = "files_sync_item"
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["sync", "external_id"], name="files_sync_item_once")
+        ]
+
+
 class DeletionReceipt(models.Model):
     """What the removal of a file removed, by store. Its id is the file's; `signature` is set when nothing is left."""
 

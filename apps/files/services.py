@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
 from pathlib import PurePosixPath
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -85,6 +86,49 @@ def create_upload(actor: Actor, *, name: str, size: int) -> tuple[FileInfo, Uplo
         UploadPart.objects.bulk_create(_plan(file))
         note(file)
     return file_info(file), _upload_info(file, received=())
+
+
+def add_file(actor: Actor, *, file_id: UUID, name: str, data: bytes) -> FileInfo:
+    """A file whose content is here already, under an id that the caller keeps. A repeat returns the file as it is.
+
+    Raises UnsupportedFile, TooLarge, Invalid, QuotaExceeded.
+    """
+    clean, kind, content_type = _checked_name(name)
+    _check_size(len(data))
+    known = File.objects.filter(id=file_id, owner_id=actor.user_id).first()
+    if known is not None:
+        return file_info(known)
+    quotas.check_room(actor, more_files=1, more_bytes=len(data))
+    file = File(
+        id=file_id,
+        organization_id=actor.organization_id,
+        owner_id=actor.user_id,
+        name=clean,
+        size=len(data),
+        content_type=content_type,
+        kind=kind,
+        state=FileState.PROCESSING,
+        stage=StageName.VERIFY,
+    )
+    file.object_key = f"{removal.prefix(file)}/original"
+    storage().put(file.object_key, data, content_type=content_type)
+    try:
+        with transaction.atomic():
+            quotas.lock_room(actor)
+            quotas.check_room(actor, more_files=1, more_bytes=len(data))
+            file.save(force_insert=True)
+            arm(file, StageName.VERIFY)
+            note(file)
+    except Conflict:
+        storage().delete_prefix(removal.prefix(file))
+        raise
+    return file_info(file)
+
+
+def drop_unborn(actor: Actor, file_id: UUID) -> None:
+    """Remove the content of a file that `add_file` did not come to make; nothing when there was one."""
+    if not File.objects.filter(id=file_id, owner_id=actor.user_id).exists():
+        storage().delete_prefix(f"{actor.organization_id}/{file_id}")
 
 
 def resume_upload(actor: Actor, file_id: object) -> UploadInfo:

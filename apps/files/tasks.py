@@ -7,6 +7,7 @@ from uuid import UUID
 import structlog
 from celery import shared_task
 
+from apps.files.connectors import sync_due
 from apps.files.models import StageName
 from apps.files.pipeline import recognition, removal, steps
 from apps.files.pipeline import sweep as sweeping
@@ -47,6 +48,11 @@ def purge(file_id: str) -> None:
         removal.purge(UUID(file_id))
     except (Retryable, StorageUnavailable) as error:
         log.warning("files.purge_later", file_id=file_id, error=str(error))  # a sweep finds the file again
+
+
+@shared_task(name="files.sync")
+def sync() -> None:
+    sync_due()
 
 
 @shared_task(name="files.sweep")

@@ -225,9 +225,11 @@ CELERY_TASK_ROUTES = {
     "files.index": {"queue": "ingest"},
     "files.ocr": {"queue": "ocr"},
     "files.embed": {"queue": "embed"},
+    "files.sync": {"queue": "ingest"},
 }
 CELERY_BEAT_SCHEDULE = {
     "files.sweep": {"task": "files.sweep", "schedule": 10.0, "options": {"expires": 10.0}},
+    "files.sync": {"task": "files.sync", "schedule": 60.0, "options": {"expires": 60.0}},
 }
 
 STATIC_URL = "/static/"
@@ -289,6 +291,7 @@ S3_SECRET_KEY = _env.s3_secret_key
 S3_REGION = _env.s3_region
 OBJECTS_DIR = STATE_DIR / "objects"
 CLAMD_SOCKET = _env.clamd_socket
+CONNECTOR_ROOTS = [root for root in _env.connector_roots.split(":") if root]
 
 FILE_MAX_BYTES = 100 << 20
 FILE_MAX_PAGES = 2_000

@@ -20,6 +20,8 @@ from apps.files.lifecycle.places.needles import Needles
 KEPT: dict[str, str] = {
     "files_file.id": "tombstone: conversations refer to it",
     "files_deletion_receipt.id": "receipt of the deletion",
+    "files_sync_item.current_id": "which file an item outside became, so that it is not fetched again",
+    "files_sync_item.external_id": "the name of an item that is still there outside",
     "conversations_message.file_ids": "the conversation's own: which files its questions named",
     "conversations_message.text": "the conversation's own words",
     "conversations_message.citations": "the conversation's own: quotes in answers",

@@ -160,8 +160,9 @@ class FilesystemStorage:
         )
 
     def everything(self) -> Iterator[str]:
-        yield from _walk(self._objects, "")
-        yield from _walk(self._uploads, "")
+        for root in (self._objects, self._uploads):
+            # Folders of organizations stay when they are empty.
+            yield from (key for key in _walk(root, "") if key.count("/") >= 2)
 
     def delete_prefix(self, prefix: str) -> None:
         for root in (self._objects, self._uploads):
