@@ -39,7 +39,9 @@ def _files() -> Iterator[Path]:
             folders[:] = [name for name in folders if name not in _NOT_READ]
         yield from (Path(folder) / name for name in names)
     for entry in Path(tempfile.gettempdir()).glob(f"{OURS}*"):
-        yield from [entry] if entry.is_file() else (path for path in entry.rglob("*") if path.is_file())
+        yield entry
+        for folder, _, names in os.walk(entry):  # which may go meanwhile
+            yield from (Path(folder) / name for name in names)
 
 
 def _holds(path: Path, words: tuple[str, ...]) -> bool:
