@@ -12,13 +12,14 @@ from apps.files.extraction.ocr.recognise import tesseract
 from apps.files.indexing import pooled, vectors_version, versions
 from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.indexing.vectors import embed_question
+from apps.files.models import Sync
 from apps.files.pipeline import reembedding
 from inference.client import read_records
 from inference.protocol import InferenceError, Purpose
 
 
 def check() -> list[Finding]:
-    return [_sandbox(), _recognition(), _embedder(), *_renewals(), *_reranker(), *_idle()]
+    return [_sandbox(), _recognition(), _embedder(), *_renewals(), *_reranker(), *_idle(), *_syncs()]
 
 
 def _sandbox() -> Finding:
@@ -67,6 +68,13 @@ def _renewal(renewal: reembedding.Renewal) -> Finding:
         advice = "Until they are made anew, these passages are found by keywords alone. Serve that model meanwhile."
         return warn(f"vectors of {renewal.version}", f"{found}; unavailable: {error}"[:200], advice)
     return ok(f"vectors of {renewal.version}", f"{found}, and are used")
+
+
+def _syncs() -> list[Finding]:
+    """Folders that could not be kept in step."""
+    advice = "Its files stay as they are. See docs/lifecycle.md, or `manage.py sync_folder --forget`."
+    failed = Sync.objects.exclude(error="").order_by("location")[:20]
+    return [warn("synced folder", f"{sync.location}: {sync.error}"[:200], advice) for sync in failed]
 
 
 def _reranker() -> list[Finding]:

@@ -16,8 +16,9 @@ from django.core.management.base import CommandError
 
 from apps.accounts.models import User
 from apps.accounts.types import Actor
+from apps.core.checkup import Level
 from apps.core.errors import NotFound
-from apps.files import services, tasks
+from apps.files import checkup, services, tasks
 from apps.files.access import access_file
 from apps.files.connectors import (
     Connector,
@@ -349,7 +350,9 @@ def test_a_place_that_is_away_is_told_and_others_go_on(actor: Actor, place: Path
     write(other / "c.txt", "cat")
     Sync.objects.update(synced_at=None)
     assert syncing.sync_due() == 2
-    assert Sync.objects.get(location=str(place)).error
+    told = [finding for finding in checkup.check() if finding.name == "synced folder"]
+    assert [finding.level for finding in told] == [Level.WARN]
+    assert str(place) in told[0].found
     assert set(names(actor)) == {"a.txt", "b.txt", "c.txt"}
 
 

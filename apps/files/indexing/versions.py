@@ -7,6 +7,7 @@ The settings name what makes vectors now. What made them before is served beside
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db import connection
 from django.utils import timezone
@@ -15,6 +16,7 @@ from apps.files.indexing.vectors import EmbedderAway, vectors_version
 from apps.files.models import Passage, VectorVersion
 
 MAX_SERVED = 3
+LONG_AGO = timedelta(days=365)
 MAX_DIMENSIONS = 4_000
 """What the vector index can hold in half precision."""
 
@@ -100,7 +102,7 @@ def settle(current: str) -> list[str]:
     VectorVersion.objects.filter(version__in=others).update(retired_at=None)
     missing = set(others) - set(VectorVersion.objects.values_list("version", flat=True))
     VectorVersion.objects.bulk_create(
-        [VectorVersion(version=version, chosen_at=now.replace(year=now.year - 1)) for version in sorted(missing)],
+        [VectorVersion(version=version, chosen_at=now - LONG_AGO) for version in sorted(missing)],
         ignore_conflicts=True,
     )
     return others

@@ -35,10 +35,10 @@ log = structlog.get_logger(__name__)
 def sweep() -> dict[str, int]:
     """Send lost hints again and end uploads that were never finished. Returns what was done, for the log."""
     done = {
-        "renewed": reembedding.step(),
         "stages": _hint_stages(),
         "purges": _hint_purges(),
         "expired": _expire_uploads(),
+        "renewed": reembedding.step(),  # last: with a new model it makes an index first
     }
     if any(done.values()):
         log.info("files.swept", **done)
