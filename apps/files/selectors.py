@@ -10,6 +10,7 @@ from uuid import UUID
 from apps.accounts.types import Actor
 from apps.core.errors import Invalid, NotFound
 from apps.core.ids import parse_id
+from apps.files import extraction
 from apps.files.access import access_file, access_files, visible_files
 from apps.files.models import File, FileState, Page, PageState
 from apps.files.types import FileError, FileInfo, FileSummary
@@ -83,6 +84,7 @@ class PageInfo:
     height: float | None
     error: FileError | None
     text: str | None = None
+    language: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -93,7 +95,7 @@ class PageInfo:
             "height": self.height,
             "error": {"code": self.error.code, "message": self.error.message} if self.error else None,
         }
-        return value if self.text is None else {**value, "text": self.text}
+        return value if self.text is None else {**value, "text": self.text, "language": self.language}
 
 
 def list_pages(actor: Actor, file_id: object) -> list[PageInfo]:
@@ -108,7 +110,7 @@ def list_pages(actor: Actor, file_id: object) -> list[PageInfo]:
 def get_page(actor: Actor, file_id: object, number: int) -> PageInfo:
     """One page with its text. Raises NotFound for a number that the file does not have."""
     file = access_file(actor, file_id)
-    page = Page.objects.filter(file=file, number=number).defer("elements", "headings").first()
+    page = Page.objects.filter(file=file, number=number).defer("headings").first()
     if page is not None:
         return _page_info(page, with_text=True)
     if 1 <= number <= (file.page_count or 0):
@@ -123,4 +125,5 @@ def _unread(number: int, text: str | None = None) -> PageInfo:
 def _page_info(page: Page, *, with_text: bool = False) -> PageInfo:
     error = FileError(page.error_code, page.error_message) if page.error_code else None
     text = page.text if with_text else None
-    return PageInfo(page.number, page.state, page.source or None, page.width, page.height, error, text)
+    language = extraction.main_language(page.elements) if with_text else None
+    return PageInfo(page.number, page.state, page.source or None, page.width, page.height, error, text, language)

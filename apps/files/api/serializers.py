@@ -100,6 +100,9 @@ class PageListSerializer(serializers.Serializer[Any]):
 
 class PageTextSerializer(PageSerializer):
     text = serializers.CharField()
+    language = serializers.CharField(
+        allow_null=True, help_text="That of most of its text (ISO 639-1), if it can be told."
+    )
 
 
 class ReceiptSerializer(serializers.Serializer[Any]):

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from apps.files.extraction.language import main_language
     from apps.files.extraction.merge import combined
     from apps.files.extraction.process import ocr_page, render_page, run, sandbox_report, unlock
     from apps.files.extraction.types import (
@@ -35,12 +36,14 @@ __all__ = [
     "PageRecord",
     "Reason",
     "combined",
+    "main_language",
     "ocr_page",
     "render_page",
     "run",
     "sandbox_report",
     "unlock",
 ]
+_ELSEWHERE = {"combined": "merge", "main_language": "language"}
 _ACTIONS = frozenset({"ocr_page", "render_page", "run", "sandbox_report", "unlock"})
 
 
@@ -48,7 +51,7 @@ def __getattr__(name: str) -> object:
     """The parent half is loaded when first used: the child imports this package too, and must start fast."""
     if name not in __all__:
         raise AttributeError(name)
-    module = "process" if name in _ACTIONS else "merge" if name == "combined" else "types"
+    module = "process" if name in _ACTIONS else _ELSEWHERE.get(name, "types")
     value: object = getattr(import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from apps.files.extraction.language import with_languages
 from apps.files.extraction.types import PageRecord
 
 Job = Mapping[str, Any]
@@ -32,7 +33,7 @@ def page_message(page: PageRecord) -> dict[str, Any]:
             "text": page.text,
             "width": page.width,
             "height": page.height,
-            "elements": page.elements_json(),
+            "elements": [element.as_json() for element in with_languages(page.elements)],
             "headings": [{"level": heading.level, "text": heading.text} for heading in page.headings],
             "needs_ocr": page.needs_ocr,
             "confidence": page.confidence,

@@ -103,7 +103,8 @@ class ExtractionFailed(AppError):
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A heading, paragraph, list item, table... of one page. Boxes are absent where a page has no image."""
+    """A heading, paragraph, list item, table... of one page. Boxes are absent where a page has no image, and the
+    language (ISO 639-1) where it cannot be told."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -112,6 +113,7 @@ class Element:
     box: Box | None = None
     level: int | None = None
     lines: tuple[LineBox, ...] = ()
+    language: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The form kept in `Page.elements`; absent fields are left out."""
@@ -122,6 +124,8 @@ class Element:
             value["level"] = self.level
         if self.lines:
             value["lines"] = self.lines
+        if self.language is not None:
+            value["language"] = self.language
         return value
 
 
@@ -174,6 +178,7 @@ class PageRecord:
                 box=tuple(value["box"]) if "box" in value else None,
                 level=value.get("level"),
                 lines=tuple(map(tuple, value.get("lines", ()))),
+                language=value.get("language"),
             )
             for value in values
         )

@@ -28,6 +28,7 @@ from apps.files.extraction.types import (
 )
 
 _FORBIDDEN = re.compile("[\x00\ud800-\udfff]")  # neither can be stored as text
+_LANGUAGE = re.compile("^[a-z]{2}$")
 _MAX_PAGES = 1_000_000
 _MAX_SIZE = 1e7
 
@@ -101,6 +102,8 @@ def _length(value: float | None) -> bool:
 
 def _element(element: Element) -> bool:
     if not element.text or not _text(element.text, PAGE_MAX_CHARS) or not _level(element.level):
+        return False
+    if element.language is not None and not _LANGUAGE.match(element.language):
         return False
     if element.box is not None and not _box(element.box):
         return False

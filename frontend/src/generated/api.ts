@@ -406,6 +406,8 @@ export interface components {
             error: components["schemas"]["FileError"] | null;
             /** Format: double */
             height: number | null;
+            /** @description That of most of its text (ISO 639-1), if it can be told. */
+            language: string | null;
             number: number;
             /**
              * @description * `digital` - digital

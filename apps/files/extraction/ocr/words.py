@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from apps.files.extraction.assemble import clean, element_of, page_text, within_bounds
+from apps.files.extraction.language import with_languages
 from apps.files.extraction.layout import Block, Line, body_size, central, classify
 from apps.files.extraction.types import Box, Element, PageRecord
 
@@ -93,7 +94,7 @@ def elements_of(words: Iterable[Word], *, width: float, height: float, turn: int
     body = body_size([line for block in blocks for line in block.lines])
     for block in blocks:
         classify(block, body, title_ratio=TITLE_RATIO)
-    return within_bounds(element for block in blocks if (element := element_of(block)) is not None)
+    return with_languages(within_bounds(element for block in blocks if (element := element_of(block)) is not None))
 
 
 def page_of(
