@@ -25,10 +25,12 @@ from tests.factories import hostile
 W, H = 600.0, 800.0
 
 
-def line(text: str, x: float, y: float, *, width: float = 0, size: float = 10, **style: bool) -> Line:
+def line(
+    text: str, x: float, y: float, *, width: float = 0, size: float = 10, bold: bool = False, hyphenated: bool = False
+) -> Line:
     wide = width or len(text) * size * 0.5
     box = (x / W, y / H, min((x + wide) / W, 1.0), (y + size) / H)
-    return Line(text, x, y, x + wide, y + size, box, size, **style)
+    return Line(text, x, y, x + wide, y + size, box, size, bold, hyphenated=hyphenated)
 
 
 def column(prefix: str, x: float, y: float, rows: int, step: float = 13) -> list[Line]:
