@@ -42,7 +42,7 @@ def actor() -> Actor:
 def server() -> Iterator[tuple[str, FakePooling]]:
     with pooling_server() as server:
         yield server
-    pooled.replicas().close()
+        pooled.replicas().close()  # before the server, whose connections end with it
 
 
 @pytest.fixture

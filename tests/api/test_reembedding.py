@@ -48,7 +48,7 @@ def pooling() -> Iterator[FakePooling]:
         pooling.dimensions = OTHER
         publish_pooler("e", url)
         yield pooling
-    pooled.replicas().close()
+        pooled.replicas().close()  # before the server, whose connections end with it
     with connection.cursor() as cursor:
         cursor.execute(f"DROP INDEX IF EXISTS {nearest.index_name(OTHER)}")
 

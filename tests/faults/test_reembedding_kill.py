@@ -33,7 +33,7 @@ def publish(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[Callable
         pooling.dimensions, pooling.delay_s = DIMENSIONS, 0.2
         monkeypatch.setenv("PARLEY_EMBEDDING_MODEL", "e")
         yield partial(publish_pooler, "e", url)
-    pooled.replicas().close()
+        pooled.replicas().close()
     with connection.cursor() as cursor:
         cursor.execute(f"DROP INDEX IF EXISTS {nearest.index_name(DIMENSIONS)}")
 
