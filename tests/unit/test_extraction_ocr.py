@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from apps.files.extraction import ExtractionFailed, Limits, PageRecord, Reason, ocr_page
-from apps.files.extraction.ocr import recognise
+from apps.files.extraction.ocr import recognise, straight
+from apps.files.extraction.ocr.levels import unlevelled
 from apps.files.extraction.process import opened
 from apps.files.extraction.types import Kind
 from tests.factories import documents
@@ -66,6 +68,44 @@ def test_a_page_that_lies_on_its_side_or_head(tmp_path: Path, turn: int) -> None
     box = page.elements[0].box
     assert box is not None
     assert (box[3] - box[1] > box[2] - box[0]) == (turn == 90)
+
+
+def _page_of_text() -> Image.Image:
+    return documents.scan(documents.sentences(6, seed=3), noise=False).convert("L").crop((0, 0, 1654, 800))
+
+
+def _share_read(page: PageRecord) -> float:
+    words = " ".join(documents.sentences(6, seed=3)).split()
+    return sum(word in page.text for word in words) / len(words)
+
+
+@needs_tesseract
+@pytest.mark.parametrize("degrees", [-7, 12])
+def test_a_page_that_lies_askew(tmp_path: Path, degrees: int) -> None:
+    level, askew = _page_of_text(), _page_of_text().rotate(degrees, expand=True, fillcolor=255)
+    assert straight.slope(level) == 0.0
+    assert straight.slope(askew) == pytest.approx(-degrees, abs=0.5)
+    page = read(tmp_path / "x.png", askew)
+    assert _share_read(page) >= _share_read(read(tmp_path / "y.png", level)) - 0.05
+
+
+@pytest.mark.parametrize("degrees", [-9.0, 4.0])
+def test_boxes_of_a_levelled_page_are_put_back(degrees: float) -> None:
+    askew = Image.new("L", (800, 600), 255)
+    askew.paste(0, (500, 100, 520, 110))
+    rows, columns = np.nonzero(np.asarray(straight.levelled(askew, degrees)) < 128)
+    box = (columns.min() / 800, rows.min() / 600, columns.max() / 800, rows.max() / 600)
+    x0, y0, x1, y1 = unlevelled(box, degrees, 800, 600)
+    assert (x0 + x1) / 2 == pytest.approx(510 / 800, abs=0.005)
+    assert (y0 + y1) / 2 == pytest.approx(105 / 600, abs=0.005)
+
+
+@needs_tesseract
+def test_a_shadow_on_the_page_hides_nothing(tmp_path: Path) -> None:
+    plain = _page_of_text()
+    assert straight.without_shadow(plain) is plain
+    shadowed = Image.blend(plain, Image.linear_gradient("L").resize(plain.size), 0.6)
+    assert _share_read(read(tmp_path / "x.png", shadowed)) >= _share_read(read(tmp_path / "y.png", plain)) - 0.05
 
 
 def test_a_picture_without_text_is_an_empty_page(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from apps.files.extraction.ocr.levels import MOST
 from apps.files.extraction.types import (
     HEADING_MAX_CHARS,
     HEADING_MAX_LEVEL,
@@ -51,7 +52,7 @@ class Blob:
 @dataclass(frozen=True, slots=True)
 class Picture:
     """Announces recognition output to the end of the stream; pixels of the picture, the page's own size, and the
-    share of the picture that is not its ground."""
+    share of the picture that is not its ground; by how many degrees counter-clockwise it was turned to be level."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
 
@@ -60,6 +61,7 @@ class Picture:
     page_width: float
     page_height: float
     ink: float
+    skew: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +145,7 @@ def _holds(message: Message) -> Iterable[bool]:
     if message.picture is not None:
         yield message.picture.width > 0 and message.picture.height > 0
         yield _length(message.picture.page_width) and _length(message.picture.page_height)
-        yield 0.0 <= message.picture.ink <= 1.0
+        yield 0.0 <= message.picture.ink <= 1.0 and abs(message.picture.skew) <= MOST
 
 
 def decode(line: bytes) -> Message:

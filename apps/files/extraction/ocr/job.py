@@ -14,6 +14,7 @@ from PIL import Image
 
 from apps.files.extraction.answer import Job, page_message, say
 from apps.files.extraction.ocr.rules import without_rules
+from apps.files.extraction.ocr.straight import levelled, slope, without_shadow
 from apps.files.extraction.render import Drawn, draw
 
 DPI = 200
@@ -45,7 +46,9 @@ def _ink(picture: Image.Image) -> float:
 
 def _become_tesseract(job: Job, drawn: Drawn) -> None:
     path = Path(str(job["scratch"])) / "page.pgm"
-    without_rules(drawn.picture).save(path, "PPM")
+    picture = without_shadow(drawn.picture)
+    skew = 0.0 if job["orientation"] else slope(picture)
+    without_rules(levelled(picture, skew)).save(path, "PPM")
     say(
         {
             "picture": {
@@ -54,6 +57,7 @@ def _become_tesseract(job: Job, drawn: Drawn) -> None:
                 "page_width": drawn.width,
                 "page_height": drawn.height,
                 "ink": _ink(drawn.picture),
+                "skew": skew,
             }
         }
     )

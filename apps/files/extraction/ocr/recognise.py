@@ -80,6 +80,7 @@ class _Task:
             picture=(picture.width, picture.height),
             page=(picture.page_width, picture.page_height),
             turn=turn,
+            skew=picture.skew,
         )
         return page, picture.ink
 

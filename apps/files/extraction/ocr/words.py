@@ -9,6 +9,7 @@ from itertools import groupby, pairwise
 from apps.files.extraction.assemble import clean, element_of, page_text, within_bounds
 from apps.files.extraction.language import with_languages
 from apps.files.extraction.layout import Block, Line, body_size, central, classify
+from apps.files.extraction.ocr.levels import unlevelled
 from apps.files.extraction.types import Box, Element, PageRecord
 
 MIN_CONFIDENCE = 0.15
@@ -44,7 +45,7 @@ def _bounded(box: Box) -> Box:
     return x0, y0, x1, y1
 
 
-def _line(words: Sequence[Word], width: float, height: float, turn: int) -> Line:
+def _line(words: Sequence[Word], width: float, height: float, turn: int, skew: float) -> Line:
     x0, y0 = min(word.box[0] for word in words), min(word.box[1] for word in words)
     x1, y1 = max(word.box[2] for word in words), max(word.box[3] for word in words)
     size = central([(word.box[3] - word.box[1]) * height for word in words])
@@ -53,7 +54,7 @@ def _line(words: Sequence[Word], width: float, height: float, turn: int) -> Line
         wide = (word.box[0] - before.box[2]) * width > _CELL_GAP * size
         text += (" | " if wide else " ") + word.text
         cells += wide
-    box = _bounded(unturned((x0, y0, x1, y1), turn))
+    box = _bounded(unturned(unlevelled((x0, y0, x1, y1), skew, width, height), turn))
     return Line(text, x0 * width, y0 * height, x1 * width, y1 * height, box, size, cells=cells)
 
 
@@ -80,12 +81,17 @@ def _tables_joined(blocks: list[Block]) -> list[Block]:
     return joined
 
 
-def elements_of(words: Iterable[Word], *, width: float, height: float, turn: int) -> tuple[Element, ...]:
-    """Elements of a page from its words in reading order; `width` and `height` are the upright picture's."""
+def elements_of(
+    words: Iterable[Word], *, width: float, height: float, turn: int, skew: float = 0.0
+) -> tuple[Element, ...]:
+    """Elements of a page from its words in reading order; `width` and `height` are the upright picture's, which was
+    turned by another `skew` degrees counter-clockwise before it was read."""
     kept = [word for word in words if word.confidence >= MIN_CONFIDENCE and word.text.strip()]
     blocks: list[Block] = []
     for _, paragraph in groupby(kept, key=lambda word: word.line[:2]):
-        lines = [_line(list(group), width, height, turn) for _, group in groupby(paragraph, lambda word: word.line)]
+        lines = [
+            _line(list(group), width, height, turn, skew) for _, group in groupby(paragraph, lambda word: word.line)
+        ]
         for line in lines:
             line.text = clean(line.text)
             line.hyphenated = line.text.endswith("-") and line.text[-2:-1].isalpha()
@@ -98,10 +104,16 @@ def elements_of(words: Iterable[Word], *, width: float, height: float, turn: int
 
 
 def page_of(
-    words: Sequence[Word], *, number: int, picture: tuple[int, int], page: tuple[float, float], turn: int
+    words: Sequence[Word],
+    *,
+    number: int,
+    picture: tuple[int, int],
+    page: tuple[float, float],
+    turn: int,
+    skew: float = 0.0,
 ) -> PageRecord:
     """`picture` is the size recognised on, `page` the page's own as displayed."""
-    elements = elements_of(words[:MAX_WORDS], width=float(picture[0]), height=float(picture[1]), turn=turn)
+    elements = elements_of(words[:MAX_WORDS], width=float(picture[0]), height=float(picture[1]), turn=turn, skew=skew)
     return PageRecord(
         number=number,
         source="ocr",
