@@ -151,3 +151,10 @@ def test_time_is_bounded(tmp_path: Path) -> None:
     with pytest.raises(ExtractionFailed) as failed:
         ocr_page(path, "image", 1, limits=Limits(wall_s=0.05))
     assert failed.value.reason is Reason.TIMED_OUT
+
+
+def test_areas_of_another_colour_are_no_shadow() -> None:
+    table = Image.new("L", (1200, 600), 255)
+    for row in range(0, 600, 120):
+        table.paste(150, (0, row, 1200, row + 60))
+    assert straight.without_shadow(table) is table

@@ -13,6 +13,7 @@ _DARKER = 40
 _CLEARLY = 1.15  # times as sharp as the lines are without turning
 _SHADOW = 60  # shades between the lightest and the darkest part of the ground
 _CELL = 16
+_EDGE = 16
 
 
 def _sharpness(dark: Image.Image, degrees: float) -> float:
@@ -50,6 +51,10 @@ def without_shadow(picture: Image.Image) -> Image.Image:
     shades = np.percentile(np.asarray(ground), (2, 50, 98))
     if shades[2] - shades[0] < _SHADOW or np.median(np.asarray(picture)[::4, ::4]) < shades[1] - _SHADOW:
         return picture
+    cells = np.asarray(ground, dtype=np.int16)
+    steps = [np.abs(np.diff(cells, axis=axis)) for axis in (0, 1)]
+    if any(step.size and np.percentile(step, 99.5) > _EDGE for step in steps):
+        return picture  # areas of another colour have edges, shadows do not
     even = np.asarray(ground.resize(picture.size, Image.Resampling.BILINEAR), dtype=np.float32)
     lifted = np.asarray(picture, dtype=np.float32) * 240.0 / np.maximum(even, 32.0)
     return Image.fromarray(np.clip(lifted, 0, 255).astype(np.uint8))
