@@ -6,7 +6,7 @@ UP := $(if $(S3),--with-s3) $(if $(QUIET),--quiet)
 export PYTHONPATH := $(CURDIR)
 
 .PHONY: help up up-detached down status setup test test-faults check bench \
-	bench-inference bench-router bench-parse bench-retrieval bench-citations doctor clean clean-data lock env
+	bench-inference bench-router bench-parse bench-poison bench-retrieval bench-citations doctor clean clean-data lock env
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make bench-inference   the same for the inference tier alone: admission, overload, failover"
 	@echo "make bench-router DATA=DIR   train and judge the router's estimate on labelled questions (docs/routing.md)"
 	@echo "make bench-parse DATA=DIR    facts that must be found in difficult documents (docs/files.md)"
+	@echo "make bench-poison            files made to harm: who dies, how long, how much memory (docs/files.md)"
 	@echo "make bench-retrieval DATA=DIR  judge search on public sets (docs/retrieval.md)"
 	@echo "make bench-citations         wrong citations that are noticed; DATA=DIR adds real answers"
 	@echo "make env         secrets for docker compose (.env)"
@@ -60,6 +61,9 @@ bench-router:
 
 bench-parse:
 	@$(if $(DATA),PARLEY_BENCH_PARSE="$(abspath $(DATA))") $(LOCAL) bench parse $(ARGS)
+
+bench-poison:
+	@$(LOCAL) bench poison $(ARGS)
 
 bench-retrieval:
 	@$(if $(DATA),PARLEY_BENCH_RETRIEVAL="$(abspath $(DATA))") $(LOCAL) bench retrieval $(ARGS)

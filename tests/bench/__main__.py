@@ -48,6 +48,7 @@ def measurements() -> list[Measurement]:
         Measurement("admission"),
         Measurement("inference"),
         Measurement("files"),
+        Measurement("poison"),
         Measurement("failover"),
         Measurement("citations", _optional("PARLEY_BENCH_CITATIONS")),
         Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),

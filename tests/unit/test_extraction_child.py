@@ -224,6 +224,20 @@ def test_endless_pages_are_cut_off(source: Path) -> None:
     assert pages[-1].error is Reason.TOO_LARGE
 
 
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("os.write(2, b'memory allocation of 99 bytes failed'); os.abort()", Reason.OUT_OF_MEMORY),
+        ("os.write(2, b'terminate called after throwing std::bad_alloc'); os.abort()", Reason.OUT_OF_MEMORY),
+        ("x = b'x' * (700 << 20); os.abort()", Reason.OUT_OF_MEMORY),
+        ("os.write(2, b'assertion failed'); os.abort()", Reason.CRASHED),
+        ("os.write(2, b'memory allocation of 99 bytes failed')", Reason.CRASHED),
+    ],
+)
+def test_a_child_that_was_refused_memory_is_told_from_one_that_crashed(source: Path, code: str, reason: Reason) -> None:
+    assert failure(source, code, replace(LIMITS, memory_bytes=768 << 20)) is reason
+
+
 def alive(pid: int) -> bool:
     return psutil.pid_exists(pid) and bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
 

@@ -39,6 +39,10 @@ _ENVIRONMENT = {
 _READ_SIZE = 1 << 18
 LINE_MAX_BYTES = 16 << 20
 _EXIT_GRACE_S = 1.0
+_SAID_LAST = 4 << 10
+_NO_MEMORY = (b"memory allocation of", b"bad_alloc", b"MemoryError", b"annot allocate memory")
+_NEAR_LIMIT = 0.85
+_MAX_RSS_UNIT = 1 if sys.platform == "darwin" else 1 << 10
 
 
 class ChildLost(Exception):
@@ -93,6 +97,7 @@ class Child:
         self._received = 0
         self.waited_s = 0.0
         self._ended = False
+        self._held_bytes = 0
         self._scratch = tempfile.mkdtemp(prefix="parley-read-")
         full = {
             **job,
@@ -103,18 +108,20 @@ class Child:
             "cpu_s": limits.cpu_s,
             "scratch_bytes": limits.scratch_bytes,
         }
+        self._last_words = tempfile.TemporaryFile(dir=self._scratch)  # noqa: SIM115 - until `__exit__`
         try:
             self._process = subprocess.Popen(
                 [*command, json.dumps(full)],
                 stdin=subprocess.DEVNULL if secret is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=self._last_words,
                 cwd=self._scratch,
                 env=_ENVIRONMENT,
                 pass_fds=() if source is None else (source,),
                 start_new_session=True,
             )
         except OSError:
+            self._last_words.close()
             shutil.rmtree(self._scratch, ignore_errors=True)
             raise
         if self._process.stdin is not None and secret is not None:
@@ -130,6 +137,7 @@ class Child:
         self._end(grace_s=0.0)
         assert self._process.stdout is not None
         self._process.stdout.close()
+        self._last_words.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _end(self, grace_s: float) -> int:
@@ -147,6 +155,9 @@ class Child:
                     os.close(descriptor)
             with suppress(ProcessLookupError, PermissionError):  # all gone; macOS says the latter of zombies
                 os.killpg(self._process.pid, signal.SIGKILL)
+            _, status, usage = os.wait4(self._process.pid, 0)
+            self._process.returncode = os.waitstatus_to_exitcode(status)
+            self._held_bytes = usage.ru_maxrss * _MAX_RSS_UNIT
         return self._process.wait()
 
     def _fill(self, wait_s: float) -> bool:
@@ -169,7 +180,15 @@ class Child:
     def lost(self) -> ChildLost:
         """Why a child that closed its output did not finish."""
         status = self._end(grace_s=_EXIT_GRACE_S)
-        return ChildLost(Reason.TIMED_OUT if status == -signal.SIGXCPU else Reason.CRASHED)
+        if status == -signal.SIGXCPU:
+            return ChildLost(Reason.TIMED_OUT)
+        return ChildLost(Reason.OUT_OF_MEMORY if status and self._lacked_memory() else Reason.CRASHED)
+
+    def _lacked_memory(self) -> bool:
+        """Libraries end the process when they are refused memory: it then held nearly all it might, or said so."""
+        self._last_words.seek(max(0, self._last_words.seek(0, os.SEEK_END) - _SAID_LAST))
+        said = self._last_words.read(_SAID_LAST)
+        return self._held_bytes > _NEAR_LIMIT * self._limits.memory_bytes or any(word in said for word in _NO_MEMORY)
 
     def read_line(self, wait_s: float) -> bytes:
         """The next line, without its end. Raises ChildLost after `wait_s` without one, or when there is no more."""

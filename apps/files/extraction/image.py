@@ -17,6 +17,7 @@ _PLUGINS = (TiffImagePlugin, WebPImagePlugin)
 pi_heif.register_heif_opener()
 _TURNED = frozenset({5, 6, 7, 8})
 _ORIENTATION = 0x0112
+_LONGEST_SIDE = 1_000_000  # fewer pixels than allowed may still be no picture that anyone could look at
 
 
 def _open(source: int, max_pixels: int) -> Image.Image:
@@ -29,7 +30,7 @@ def _open(source: int, max_pixels: int) -> Image.Image:
         raise ExtractionFailed(Reason.TOO_LARGE) from error
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
         raise ExtractionFailed(Reason.DAMAGED) from error
-    if picture.width * picture.height > max_pixels:
+    if picture.width * picture.height > max_pixels or max(picture.size) > _LONGEST_SIDE:
         raise ExtractionFailed(Reason.TOO_LARGE)
     return picture
 

@@ -21,10 +21,12 @@ import xlrd
 from apps.files.extraction import opendocument, plain, workbook
 from apps.files.extraction.assemble import clean
 from apps.files.extraction.content import OLE, Content, Package, Scope, opened_ole, table_text
+from apps.files.extraction.sheet_bounds import within_bounds
 from apps.files.extraction.types import Category, Element, ExtractionFailed, Notice, Reason
 
 MAX_CHARS = 5_000_000  # of all sheets together: about as many pages as a file may have
 _BETWEEN = " | "
+_PANIC = "PanicException"  # what calamine ends with where a file's numbers lie; no exception in the usual sense
 _EXACT = 1e15
 _SMALLEST, _LARGEST = 1e-10, 1e21
 _ZIP = b"PK\x03\x04"
@@ -161,6 +163,9 @@ def _is_encrypted(data: bytes) -> bool:
 def _by_calamine(data: bytes, scope: Scope) -> Content | None:
     """None for what calamine does not know; xlrd may."""
     room, sections = _Room(scope), []
+    data, cut = within_bounds(data)
+    if cut:
+        scope.notice(Notice.CUT_SHORT)
     try:
         book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(data))
         for name in book.sheet_names:
@@ -170,6 +175,10 @@ def _by_calamine(data: bytes, scope: Scope) -> Content | None:
         raise ExtractionFailed(Reason.ENCRYPTED) from error
     except (python_calamine.CalamineError, OSError, ValueError):
         return None
+    except BaseException as error:
+        if type(error).__name__ == _PANIC:
+            return None
+        raise
     return Content(sections if any(len(section) > 1 for section in sections) else [])
 
 
