@@ -1,4 +1,4 @@
-"""Writes of files: uploads from signing to completion, retry, deletion.
+"""Writes of files: uploads from signing to completion, cancelling, retry, deletion.
 
 Storage is never called inside a transaction. What storage holds and what a row says can therefore differ for a
 moment; each function is written so that repeating it, or a sweep, brings them together.
@@ -24,7 +24,7 @@ from apps.files import extraction
 from apps.files.access import access_file
 from apps.files.lifecycle import quotas
 from apps.files.models import File, FileStage, FileState, Page, PageState, StageName, StageState, UploadPart
-from apps.files.pipeline import removal
+from apps.files.pipeline import cancellation, removal
 from apps.files.pipeline.hints import PURGE, hint
 from apps.files.pipeline.leases import arm
 from apps.files.pipeline.progress import note
@@ -257,7 +257,7 @@ def _check_size(size: int) -> None:
         raise TooLarge(f"Files may have up to {settings.FILE_MAX_BYTES >> 20} MiB. Split this one or make it smaller.")
 
 
-# Retry and deletion
+# Cancelling, retry and deletion
 
 
 def retry_file(actor: Actor, file_id: object) -> FileInfo:
@@ -278,6 +278,17 @@ def retry_file(actor: Actor, file_id: object) -> FileInfo:
             raise Conflict("There is nothing to retry: no page of this file has failed.")
         note(file)
     return file_info(file)
+
+
+def cancel_file(actor: Actor, file_id: object) -> FileInfo:
+    """Stop reading. What was read stays usable; the pages that were not are named, and can be read later by a retry.
+
+    Raises Conflict when nothing is being read.
+    """
+    file = access_file(actor, file_id)
+    if file.state != FileState.PROCESSING or not cancellation.stop(file.id):
+        raise Conflict("Nothing of this file is being read, so there is nothing to stop.")
+    return file_info(access_file(actor, file_id))
 
 
 def unlock_file(actor: Actor, file_id: object, *, password: str) -> FileInfo:

@@ -143,6 +143,7 @@ FAULTS: Mapping[str, str] = {
     "missing": "The uploaded content is gone. Upload the file again.",
     "unavailable": "A part of the system that reads files does not answer. Try again later.",
     "crashed": "Reading the file failed again and again. Try again, or save it with another program first.",
+    "cancelled": "Reading was stopped before anything was read.",
     "expired": "The upload was not finished in time. Upload the file again.",
 }
 
@@ -224,6 +225,7 @@ class FileInfo:
     scanner: str | None
     notices: tuple[str, ...]
     created_at: datetime
+    seconds_left: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -242,4 +244,5 @@ class FileInfo:
             "scanner": self.scanner,
             "notices": [{"code": code, "message": NOTICES[code]} for code in self.notices],
             "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
+            "seconds_left": self.seconds_left,
         }

@@ -26,6 +26,7 @@ MESSAGE_OVERHEAD = 8
 MIN_OUTPUT = 64
 NEAR = 0.8
 """From this part of the budget on, an estimate is not good enough."""
+_NAMED_FILES, _NAMED_RANGES = 5, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +114,31 @@ def estimate_messages(messages: Sequence[ChatMessage | Turn]) -> int:
 
 
 def _unready_note(found: SearchResult) -> str:
-    """Tells the model, in a sentence, which pages it could not be given."""
-    notes = []
+    """Tells the model, in a sentence, which pages it could not be given, by their numbers."""
+    waiting, unreadable = [], []
     for file in found.unready:
-        missing = len(file.pages_pending) + len(file.pages_failed)
-        if missing or not found.hits:
-            what = f"{missing} pages" if missing else "all pages"
-            notes.append(f"{what} of {file.file_name}")
-    return f"\n\n(Not readable yet: {', '.join(notes[:5])}.)" if notes else ""
+        if file.pages_pending:
+            waiting.append(f"{page_ranges(file.pages_pending)} of {file.file_name}")
+        if file.pages_failed:
+            unreadable.append(f"{page_ranges(file.pages_failed)} of {file.file_name}")
+        if not (file.pages_pending or file.pages_failed or found.hits):
+            waiting.append(f"all pages of {file.file_name}")
+    said = (("Not read yet", waiting), ("Could not be read", unreadable))
+    notes = [f"{what}: {', '.join(which[:_NAMED_FILES])}." for what, which in said if which]
+    return f"\n\n({' '.join(notes)})" if notes else ""
+
+
+def page_ranges(numbers: Sequence[int]) -> str:
+    """[7, 8, 9, 12] as "pages 7-9, 12"; the last of a long list are left out."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and number <= ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    words = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_NAMED_RANGES]]
+    more = " and others" if len(ranges) > _NAMED_RANGES else ""
+    return f"{'page' if len(numbers) == 1 else 'pages'} {', '.join(words)}{more}"
 
 
 def _recent(history: Sequence[Turn], tokens: int) -> list[ChatMessage]:

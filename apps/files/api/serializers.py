@@ -35,6 +35,10 @@ class FileSerializer(serializers.Serializer[Any]):
     )
     notices = FileErrorSerializer(many=True, help_text="What was left out of a file that could be read.")
     created_at = serializers.DateTimeField()
+    seconds_left = serializers.IntegerField(
+        allow_null=True,
+        help_text="How long reading will take still; null while that is not known, and when it is done.",
+    )
 
 
 class FilePageSerializer(serializers.Serializer[Any]):

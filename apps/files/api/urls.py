@@ -12,6 +12,7 @@ urlpatterns = [
     path("api/files/<uuid:file_id>/upload", views.UploadView.as_view()),
     path("api/files/<uuid:file_id>/complete", views.CompleteView.as_view()),
     path("api/files/<uuid:file_id>/password", views.PasswordView.as_view()),
+    path("api/files/<uuid:file_id>/cancel", views.CancelView.as_view()),
     path("api/files/<uuid:file_id>/retry", views.RetryView.as_view()),
     path("api/files/<uuid:file_id>/content", views.ContentView.as_view()),
     path("api/files/<uuid:file_id>/pages", views.PagesView.as_view()),

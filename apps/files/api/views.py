@@ -123,6 +123,12 @@ class PasswordView(APIView):
         return Response(services.unlock_file(actor_of(request), file_id, password=password).as_json())
 
 
+class CancelView(APIView):
+    @extend_schema(summary="Stop reading; what was read stays usable", request=None, responses=shapes.FileSerializer)
+    def post(self, request: Request, file_id: UUID) -> Response:
+        return Response(services.cancel_file(actor_of(request), file_id).as_json())
+
+
 class RetryView(APIView):
     @extend_schema(summary="Read again what failed", request=None, responses=shapes.FileSerializer)
     def post(self, request: Request, file_id: UUID) -> Response:

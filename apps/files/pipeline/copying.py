@@ -9,6 +9,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import connection
+from django.db.models import Q
 
 from apps.files.models import File, FileState
 
@@ -51,7 +52,7 @@ def known_copy(file: File, sha256: str) -> UUID | None:
             kind=file.kind,
             state__in=(FileState.PROCESSING, FileState.READY, FileState.PARTIAL),
         )
-        .exclude(id=file.id)
+        .exclude(Q(id=file.id) | Q(error_code="cancelled"))
         .order_by("id")
         .values_list("id", flat=True)
         .first()
@@ -76,6 +77,7 @@ def lock_source(file: File) -> File | None:
             organization_id=file.organization_id,
             state__in=(FileState.PROCESSING, FileState.READY, FileState.PARTIAL),
         )
+        .exclude(error_code="cancelled")
         .first()
     )
 

@@ -35,6 +35,7 @@ from apps.files.types import FAULTS, UNLOCKABLE
 NOTE_INTERVAL_S = 0.25
 OCR_FANOUT = 4
 _LISTED = 12
+CANCELLED = "cancelled"
 
 _COUNTS = """
     SELECT count(*) FILTER (WHERE state = 'ready' AND indexed_at IS NOT NULL),
@@ -153,20 +154,24 @@ def _settle(file: File, counts: _Counts, *, embedded: bool) -> None:
     """Every page is readable and indexed, or has failed."""
     if not counts.ready:
         first = Page.objects.filter(file=file, state=PageState.FAILED).order_by("number").first()
-        _set_failed(file, first.error_code if first else "empty", first.error_message if first else FAULTS["empty"])
+        set_failed(file, first.error_code if first else "empty", first.error_message if first else FAULTS["empty"])
     elif not Passage.objects.filter(file=file).exists():
-        _set_failed(file, "empty", FAULTS["empty"])
+        set_failed(file, "empty", FAULTS["empty"])
     else:
+        stopped = Page.objects.filter(file=file, state=PageState.FAILED, error_code=CANCELLED).exists()
         file.state = FileState.PARTIAL if counts.failed else FileState.READY
-        file.error_code = "pages_failed" if counts.failed else ""
-        file.error_message = _unreadable(counts.failed) if counts.failed else ""
+        file.error_code = CANCELLED if stopped else "pages_failed" if counts.failed else ""
+        file.error_message = _unreadable(counts.failed, stopped=stopped) if counts.failed else ""
         file.searchable = Searchable.HYBRID if embedded else Searchable.KEYWORD
 
 
-def _unreadable(numbers: list[int]) -> str:
+def _unreadable(numbers: list[int], *, stopped: bool) -> str:
     named = ", ".join(str(number) for number in numbers[:_LISTED])
     more = f" and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else ""
-    return f"Page {named} could not be read." if len(numbers) == 1 else f"Pages {named}{more} could not be read."
+    which = f"page {named}" if len(numbers) == 1 else f"pages {named}{more}"
+    if stopped:
+        return f"Reading was stopped: {which} {'was' if len(numbers) == 1 else 'were'} not read."
+    return f"{which.capitalize()} could not be read."
 
 
 # Failure
@@ -178,19 +183,19 @@ def fail(held: Claim, code: str, message: str) -> None:
         finish(held, code=code, message=message)
         file = File.objects.select_for_update().get(id=held.file_id)
         if held.name == StageName.PARSE and Page.objects.filter(file=file).exists():
-            _fail_missing_pages(file, code, message)
+            fail_missing_pages(file, code, message)
         elif held.name == StageName.INDEX:
             Page.objects.filter(file=file, state=PageState.READY, indexed_at=None).update(
                 state=PageState.FAILED, error_code=code, error_message=message
             )
         elif held.name != StageName.EMBED:
-            _set_failed(file, code, message)
+            set_failed(file, code, message)
             file.save(force_update=True)
             note(file)
     advance(held.file_id)
 
 
-def _set_failed(file: File, code: str, message: str) -> None:
+def set_failed(file: File, code: str, message: str) -> None:
     asks = code == "encrypted" and file.kind in UNLOCKABLE
     file.state, file.stage = FileState.NEEDS_PASSWORD if asks else FileState.FAILED, ""
     file.searchable = Searchable.NONE
@@ -199,7 +204,7 @@ def _set_failed(file: File, code: str, message: str) -> None:
     file.error_code, file.error_message = code, message[:500]
 
 
-def _fail_missing_pages(file: File, code: str, message: str) -> None:
+def fail_missing_pages(file: File, code: str, message: str) -> None:
     present = set(Page.objects.filter(file=file).values_list("number", flat=True))
     missing = [number for number in range(1, (file.page_count or 0) + 1) if number not in present]
     Page.objects.bulk_create(

@@ -155,6 +155,8 @@ export interface components {
              * @enum {string}
              */
             searchable: "none" | "keyword" | "hybrid";
+            /** @description How long reading will take still; null while that is not known, and when it is done. */
+            seconds_left: number | null;
             size: number;
             /**
              * @description * `upload` - upload
