@@ -54,6 +54,7 @@ export function handleFiles(state: State, request: Request): Answer | null | und
   }
   if (part === 'upload') return ok({ ...plan(item), received: [...item.parts].map(([n, received]) => ({ number: n, ...received })) })
   if (part === 'complete' || part === 'retry') return complete(state, item)
+  if (part === 'cancel') return cancel(state, item)
   if (part === 'pages' && image === 'image') return pageImage(item, Number(number), request)
   if (part === 'pages') return pages(item, number)
   return ok(item.file)
@@ -88,6 +89,7 @@ function record(name: string, size: number, kind: FileKind): FileRecord {
     scanner: 'signatures',
     notices: [],
     created_at: now(),
+    seconds_left: null,
   }
 }
 
@@ -113,6 +115,16 @@ function complete(state: State, item: MockFile): Answer {
   return ok(item.file)
 }
 
+function cancel(state: State, item: MockFile): Answer {
+  const unread = item.pages.filter((entry) => entry.state !== 'ready')
+  const error = { code: 'cancelled', message: 'Reading was stopped.' }
+  for (const entry of unread) Object.assign(entry, { state: 'failed', error })
+  const some = item.file.pages_ready > 0
+  Object.assign(item.file, { state: some ? 'partial' : 'failed', stage: null, seconds_left: null, error, pages_failed: unread.map((entry) => entry.number) })
+  notify(state, { type: 'file', file: item.file })
+  return ok(item.file)
+}
+
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function process(state: State, item: MockFile): Promise<void> {
@@ -130,11 +142,12 @@ async function process(state: State, item: MockFile): Promise<void> {
   update({ stage: 'parse', page_count: count })
   for (const [index, entry] of item.pages.entries()) {
     await wait(700)
+    if (item.file.state !== 'processing') return
     const scanned = item.file.kind === 'pdf' && index >= 8
     Object.assign(entry, { state: 'ready', source: scanned ? 'ocr' : 'digital' })
-    update({ stage: scanned ? 'ocr' : 'parse', pages_ready: index + 1, searchable: 'keyword' })
+    update({ stage: scanned ? 'ocr' : 'parse', pages_ready: index + 1, searchable: 'keyword', seconds_left: Math.ceil((count - index - 1) * 0.7) })
   }
-  update({ stage: 'embed' })
+  update({ stage: 'embed', seconds_left: null })
   await wait(900)
   update({ state: 'ready', stage: null, searchable: 'hybrid' })
 }

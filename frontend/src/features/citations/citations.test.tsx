@@ -48,6 +48,7 @@ const FILE: FileRecord = {
   error: null,
   scanner: 'signatures',
   notices: [],
+  seconds_left: null,
   created_at: '2026-01-01T00:00:00Z',
 }
 const page = (number: number, change: Partial<PageRecord> = {}): PageRecord => ({ number, state: 'ready', source: 'digital', width: 595, height: 842, error: null, ...change })

@@ -1,13 +1,13 @@
 /** One file in full: its facts, the state of each page, and the pages themselves. */
-import { useState, type ReactNode } from 'react'
+import { useEffect, useState, type ReactNode } from 'react'
 import { PageViewer } from '@/features/citations'
-import { request, useResource, type FileRecord, type Page, type PageRecord } from '@/shared/api'
+import { invalidate, request, useResource, type FileRecord, type Page, type PageRecord } from '@/shared/api'
 import { NARROW, useMediaQuery } from '@/shared/hooks'
 import { Button, Dialog, IconButton, Notice, Skeleton } from '@/shared/ui'
-import { IconAsk, IconClose, IconDelete, IconDownload, IconRetry } from '@/shared/ui/icons'
+import { IconAsk, IconClose, IconDelete, IconDownload, IconRetry, IconStop } from '@/shared/ui/icons'
 import { FileBadge } from './FileBadge'
 import styles from './FileDialog.module.css'
-import { canAsk, canRetry, download, type FileAction } from './FileRow'
+import { canAsk, canCancel, canRetry, download, type FileAction } from './FileRow'
 import { formatBytes } from './limits'
 import { PasswordPrompt } from './PasswordPrompt'
 import { progressOfFile } from './progress'
@@ -88,9 +88,14 @@ function Facts({ file, onAction, closeButton }: { file: FileRecord; onAction: Fi
             Ask about it
           </Button>
         )}
+        {canCancel(file) && (
+          <Button size="s" icon={<IconStop aria-hidden />} onClick={() => onAction('cancel', file)}>
+            Stop reading
+          </Button>
+        )}
         {canRetry(file) && (
           <Button size="s" icon={<IconRetry aria-hidden />} onClick={() => onAction('retry', file)}>
-            Read again
+            {RETRY[file.state] ?? 'Read again'}
           </Button>
         )}
         <IconButton size="s" label="Download" onClick={() => download(file)}>
@@ -119,6 +124,10 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
   )
 }
 
+const RETRY: Partial<Record<FileRecord['state'], string>> = { partial: 'Read the missing pages' }
+
+const stateOf = (page: PageRecord): string => (page.error?.code === 'cancelled' ? 'not read, because reading was stopped' : PAGE_STATES[page.state])
+
 const PAGE_STATES = {
   pending: 'not read yet',
   ready: 'ready',
@@ -128,6 +137,10 @@ const PAGE_STATES = {
 
 function Pages({ file, current, onPage }: { file: FileRecord; current: number | null; onPage: (page: number) => void }) {
   const { data } = useResource<Page<PageRecord>>(`file-pages:${file.id}`, () => request(`/api/files/${file.id}/pages`))
+  const news = `${file.state} ${file.pages_ready} ${file.pages_failed.length}`
+  useEffect(() => {
+    if (news !== '') invalidate(`file-pages:${file.id}`)
+  }, [file.id, news])
   if (!data) return <Skeleton lines={[80, 80]} />
   const scans = data.results.filter((page) => page.source === 'ocr').length
   return (
@@ -143,8 +156,8 @@ function Pages({ file, current, onPage }: { file: FileRecord; current: number | 
               data-state={page.state}
               data-source={page.source}
               aria-current={page.number === current ? 'page' : undefined}
-              aria-label={`Page ${page.number}, ${PAGE_STATES[page.state]}${page.source === 'ocr' ? ', read by OCR' : ''}`}
-              title={`${PAGE_STATES[page.state]}${page.source === 'ocr' ? ' (OCR)' : ''}${page.error ? `: ${page.error.message}` : ''}`}
+              aria-label={`Page ${page.number}, ${stateOf(page)}${page.source === 'ocr' ? ', read by OCR' : ''}`}
+              title={`${stateOf(page)}${page.source === 'ocr' ? ' (OCR)' : ''}${page.error ? `: ${page.error.message}` : ''}`}
               onClick={() => onPage(page.number)}
             >
               {page.number}

@@ -1,14 +1,14 @@
 import { memo } from 'react'
 import type { FileRecord } from '@/shared/api'
 import { IconButton, Menu, type MenuItem } from '@/shared/ui'
-import { IconAsk, IconDelete, IconDownload, IconFile, IconMore, IconRetry } from '@/shared/ui/icons'
+import { IconAsk, IconDelete, IconDownload, IconFile, IconMore, IconRetry, IconStop } from '@/shared/ui/icons'
 import { FileBadge } from './FileBadge'
 import styles from './FilesPage.module.css'
 import { formatBytes } from './limits'
 import { progressOfFile } from './progress'
 import { useFileRecord } from './records'
 
-export type FileAction = 'open' | 'ask' | 'retry' | 'delete'
+export type FileAction = 'open' | 'ask' | 'cancel' | 'retry' | 'delete'
 
 export interface FileRowProps {
   file: FileRecord
@@ -52,6 +52,9 @@ export const canAsk = (file: FileRecord): boolean => file.state === 'processing'
 /** Also a file whose search by meaning could not be built. An upload that never arrived has to be sent again instead. */
 export const canRetry = (file: FileRecord): boolean =>
   (file.state === 'failed' && !NOT_ARRIVED.has(file.error?.code ?? '')) || file.state === 'partial' || (file.state === 'ready' && file.searchable === 'keyword')
+/** While pages are read. What is indexed behind that takes a moment and cannot be stopped. */
+export const canCancel = (file: FileRecord): boolean => file.state === 'processing' && (file.stage === null || READING.has(file.stage))
+const READING: ReadonlySet<string> = new Set(['verify', 'parse', 'ocr'])
 const NOT_ARRIVED: ReadonlySet<string> = new Set(['expired', 'size_mismatch', 'missing'])
 
 function fileMenu(file: FileRecord, onAction: FileRowProps['onAction']): MenuItem[] {
@@ -59,6 +62,7 @@ function fileMenu(file: FileRecord, onAction: FileRowProps['onAction']): MenuIte
     ...(canAsk(file) ? [{ key: 'ask', label: 'Ask about it', icon: <IconAsk />, onSelect: () => onAction('ask', file) }] : []),
     { key: 'open', label: 'Open', icon: <IconFile />, onSelect: () => onAction('open', file) },
     { key: 'download', label: 'Download', icon: <IconDownload />, onSelect: () => download(file) },
+    ...(canCancel(file) ? [{ key: 'cancel', label: 'Stop reading', icon: <IconStop />, onSelect: () => onAction('cancel', file) }] : []),
     ...(canRetry(file) ? [{ key: 'retry', label: 'Read again', icon: <IconRetry />, onSelect: () => onAction('retry', file) }] : []),
     { key: 'delete', label: 'Delete', icon: <IconDelete />, danger: true, separator: true, onSelect: () => onAction('delete', file) },
   ]

@@ -5,7 +5,7 @@ import { clearResources, emitNotification, type FileRecord, type PageRecord } fr
 import { toastStore } from '@/shared/ui/toast'
 import { deleting } from './deletions'
 import FilesPage from './FilesPage'
-import { shortDate } from './FileRow'
+import { canCancel, shortDate } from './FileRow'
 import { clearRecords } from './records'
 import { clearUploads } from './uploads'
 
@@ -24,6 +24,7 @@ const file = (id: string, change: Partial<FileRecord> = {}): FileRecord => ({
   error: null,
   scanner: 'signatures',
   notices: [],
+  seconds_left: null,
   created_at: '2026-01-01T00:00:00Z',
   ...change,
 })
@@ -135,6 +136,38 @@ test('a failed file says why and can be read again', async () => {
   await choose('a.pdf', 'Read again')
   expect(await screen.findByText('Checking the file')).toBeTruthy()
   expect(calls).toContain('POST /api/files/a/retry')
+})
+
+test('reading can be stopped from the keyboard, and the pages that were not read are told', async () => {
+  all = [file('a', { state: 'processing', stage: 'parse', page_count: 2, pages_ready: 1, seconds_left: 40 })]
+  const passed = vi.mocked(fetch)
+  const stopped = { ...all[0], state: 'partial', stage: null, pages_failed: [2], seconds_left: null, error: { code: 'cancelled', message: 'Reading was stopped: page 2 was not read.' } }
+  vi.stubGlobal('fetch', async (path: string, init: RequestInit) => {
+    if (path.endsWith('/cancel')) calls.push(`${init.method} ${path}`)
+    if (path.endsWith('/cancel')) return new Response(JSON.stringify(stopped))
+    if (!path.endsWith('/pages')) return passed(path, init)
+    const page = { number: 2, state: 'failed', source: null, width: null, height: null, error: { code: 'cancelled', message: 'Not read.' } }
+    return new Response(JSON.stringify({ results: [page], next: null }))
+  })
+  render(<FilesPage onAsk={() => undefined} />)
+  expect(await screen.findByText('1 of 2 pages ready, 1 being read, about 40 seconds left')).toBeTruthy()
+  screen.getByRole('button', { name: /^a.pdf/ }).focus()
+  await userEvent.keyboard('{Enter}')
+  const dialog = await screen.findByRole('dialog')
+  within(dialog).getByRole('button', { name: 'Stop reading' }).focus()
+  await userEvent.keyboard('{Enter}')
+  expect(await within(dialog).findByText('Stopped: 1 of 2 pages read')).toBeTruthy()
+  expect(calls).toContain('POST /api/files/a/cancel')
+  expect(within(dialog).queryByRole('button', { name: 'Stop reading' })).toBeNull()
+  expect(await within(dialog).findByRole('button', { name: 'Page 2, not read, because reading was stopped' })).toBeTruthy()
+  await userEvent.click(within(dialog).getByRole('button', { name: 'Read the missing pages' }))
+  expect(calls).toContain('POST /api/files/a/retry')
+})
+
+test('only what is being read can be stopped', () => {
+  const stages = ['verify', 'parse', 'ocr', 'index', 'embed'] as const
+  expect(stages.filter((stage) => canCancel(file('a', { state: 'processing', stage })))).toEqual(['verify', 'parse', 'ocr'])
+  expect(canCancel(file('a'))).toBe(false)
 })
 
 test('a protected file asks for its password until the right one is given', async () => {

@@ -38,7 +38,7 @@ export default function FilesPage({ header, onAsk }: FilesPageProps) {
     if (action === 'open') setOpen(file.id)
     else if (action === 'ask') onAsk(file)
     else if (action === 'delete') setConfirm(file)
-    else void retry(file)
+    else void tell(file, action)
   }
   const opened = open ? (list?.find((file) => file.id === open) ?? null) : null
   const empty = list !== null && list.length === 0 && unfinished.length === 0
@@ -113,10 +113,10 @@ export default function FilesPage({ header, onAsk }: FilesPageProps) {
 
 const NONE: readonly FileRecord[] = []
 
-async function retry(file: FileRecord): Promise<void> {
+async function tell(file: FileRecord, action: 'cancel' | 'retry'): Promise<void> {
   const askedAt = Date.now()
   try {
-    putRecord(await request<FileRecord>(`/api/files/${file.id}/retry`, { method: 'POST' }), askedAt)
+    putRecord(await request<FileRecord>(`/api/files/${file.id}/${action}`, { method: 'POST' }), askedAt)
   } catch (error) {
     toast(describeError(error), { tone: 'error' })
   }

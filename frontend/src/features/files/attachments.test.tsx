@@ -22,6 +22,7 @@ const record = (change: Partial<FileRecord> = {}): FileRecord => ({
   error: null,
   scanner: null,
   notices: [],
+  seconds_left: null,
   created_at: '2026-01-01T00:00:00Z',
   ...change,
 })

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { ApiError, NetworkError, emitNotification, type FileRecord, type UploadPlan } from '@/shared/api'
 import { formatBytes, refusalOf } from './limits'
-import { listPages, progressOfFile, progressOfUpload } from './progress'
+import { listPages, progressOfFile, progressOfUpload, timeLeft } from './progress'
 import { clearRecords, files, putRecord } from './records'
 import type { PartTag, UploadTransport } from './transport'
 import { runUpload, Slots } from './upload'
@@ -22,6 +22,7 @@ const record = (change: Partial<FileRecord> = {}): FileRecord => ({
   error: null,
   scanner: 'signatures',
   notices: [],
+  seconds_left: null,
   created_at: '2026-01-01T00:00:00Z',
   ...change,
 })
@@ -331,11 +332,21 @@ describe('words', () => {
     [busy({ stage: 'parse' }), 'Opening the file', null],
     [busy({ stage: 'parse', page_count: 12, pages_ready: 3 }), '3 of 12 pages ready, 9 being read', 0.25],
     [busy({ stage: 'ocr', page_count: 12, pages_ready: 8 }), '8 of 12 pages ready, 4 being read (scans, OCR)', 8 / 12],
+    [busy({ stage: 'parse', page_count: 12, pages_ready: 3, seconds_left: 130 }), '3 of 12 pages ready, 9 being read, about 2 minutes left', 0.25],
+    [progressOfFile(record({ state: 'partial', page_count: 6, pages_ready: 2, pages_failed: [3, 4, 5, 6], error: { code: 'cancelled', message: 'Stopped.' } })), 'Stopped: 2 of 6 pages read', null],
     [busy({ stage: 'embed', page_count: 1, pages_ready: 1 }), '1 page read, indexing', 1],
     [progressOfFile(record({ state: 'ready', page_count: 12 })), '12 pages', null],
     [progressOfFile(record({ state: 'partial', page_count: 12, pages_ready: 10, pages_failed: [9, 10] })), '10 of 12 pages readable; pages 9 and 10 failed', null],
     [progressOfFile(record({ state: 'failed', error: { code: 'encrypted', message: 'Locked.' } })), 'Locked.', null],
   ])('%#', (progress, expected, fraction) => expect(progress).toMatchObject({ text: expected, fraction }))
+
+  test.each([
+    [0, 'a few seconds left'],
+    [11, 'about 20 seconds left'],
+    [55, 'about 1 minute left'],
+    [600, 'about 10 minutes left'],
+    [7_200, 'about 2 hours left'],
+  ])('%d seconds', (seconds, expected) => expect(timeLeft(seconds)).toBe(expected))
 
   test('an upload says how much is sent', () => {
     const upload = { key: 'k', name: 'a.pdf', size: 3_400_000, lastModified: 0, state: 'sending', waiting: false, sentBytes: 1_250_000, fileId: null, file: null, error: null, canRetry: true } as const

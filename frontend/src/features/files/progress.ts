@@ -41,13 +41,14 @@ export function progressOfFile(file: FileRecord): Progress {
     case 'needs_password':
       return { text: 'Needs its password', fraction: null, tone: 'warn' }
     case 'failed':
-      return { text: file.error?.message ?? 'The file could not be read.', fraction: null, tone: 'error' }
+      return { text: file.error?.message ?? 'The file could not be read.', fraction: null, tone: file.error?.code === 'cancelled' ? 'warn' : 'error' }
     case 'deleted':
       return { text: 'Deleted', fraction: null, tone: 'idle' }
   }
 }
 
 function partial({ page_count: count, pages_failed: failed, pages_ready: ready, error }: FileRecord): string {
+  if (error?.code === 'cancelled') return `Stopped: ${ready} of ${pages(count ?? ready + failed.length)} read`
   if (failed.length === 0) return error?.message ?? 'Partly readable'
   return `${ready} of ${pages(count ?? ready + failed.length)} readable; ${failed.length === 1 ? 'page' : 'pages'} ${listPages(failed)} failed`
 }
@@ -59,7 +60,17 @@ function processing(file: FileRecord): Progress {
   const left = Math.max(0, count - ready - failed.length)
   if (left === 0) return { text: `${pages(count)} read, indexing`, fraction: 1, tone: 'busy' }
   const scanned = stage === 'ocr' ? ' (scans, OCR)' : ''
-  return { text: `${ready} of ${pages(count)} ready, ${left} being read${scanned}`, fraction: ready / count, tone: 'busy' }
+  const time = file.seconds_left === null ? '' : `, ${timeLeft(file.seconds_left)}`
+  return { text: `${ready} of ${pages(count)} ready, ${left} being read${scanned}${time}`, fraction: ready / count, tone: 'busy' }
+}
+
+/** "about 2 minutes left": no more exact than an estimate is. */
+export function timeLeft(seconds: number): string {
+  if (seconds < 10) return 'a few seconds left'
+  if (seconds < 55) return `about ${Math.ceil(seconds / 10) * 10} seconds left`
+  const minutes = Math.round(seconds / 60)
+  if (minutes < 90) return `about ${minutes} ${minutes === 1 ? 'minute' : 'minutes'} left`
+  return `about ${Math.round(minutes / 60)} hours left`
 }
 
 /** "3, 5–8 and 12"; long lists are cut. */
