@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from apps.files.extraction.process import opened, receive
 from apps.files.extraction.types import ExtractionFailed, Kind, Limits, PageRecord, Reason
 
 OCR_S = 90.0
+PAGE_S = 100.0  # of all engines and directions together
 _MAX_TSV = 16 << 20
 _MAX_PIXELS = 25_000_000
 _AUTO, _ORIENTATION_ONLY = 3, 0
@@ -39,6 +41,14 @@ class _Task:
     number: int
     limits: Limits
     program: str
+    ends: float
+
+    def _left(self) -> float:
+        """Seconds that the next answer may take. Raises ChildLost when the page's time is up."""
+        left = min(OCR_S, self.ends - time.monotonic())
+        if left <= 0:
+            raise ChildLost(Reason.TIMED_OUT)
+        return left
 
     def _job(self, **extra: Any) -> dict[str, Any]:
         return {
@@ -61,8 +71,8 @@ class _Task:
         )
         os.lseek(self.source, 0, os.SEEK_SET)  # the offset is shared with the children before
         with Child(job, self.limits, source=self.source) as child:
-            picture = receive(child, OCR_S).picture
-            output = child.read_rest(OCR_S, _MAX_TSV)
+            picture = receive(child, self._left()).picture
+            output = child.read_rest(self._left(), _MAX_TSV)
             if picture is None:
                 raise ChildLost(Reason.CRASHED)
             # Tesseract fails on a picture in which it cannot make out any direction.
@@ -92,7 +102,7 @@ class _Task:
         os.lseek(self.source, 0, os.SEEK_SET)
         limits = replace(self.limits, memory_bytes=max(self.limits.memory_bytes, _RAPID_MEMORY))
         with Child(self._job(turn=0), limits, source=self.source) as child:
-            page = receive(child, OCR_S).page
+            page = receive(child, self._left()).page
             if page is None or page.number != self.number or page.source != "ocr":
                 raise ChildLost(Reason.CRASHED)
             return page
@@ -108,11 +118,11 @@ def _recognised(task: _Task) -> PageRecord:
     page, ink = task.read(turn=0)
     if ink < _BLANK and not page.text:
         return page
-    if (page.confidence or 0.0) < _LIKELY_UPRIGHT and (turn := task.turn()):
-        page = max(page, task.read(turn=turn)[0], key=_worth)
-    if (page.confidence or 0.0) >= _GOOD_ENOUGH:
-        return page
     try:
+        if (page.confidence or 0.0) < _LIKELY_UPRIGHT and (turn := task.turn()):
+            page = max(page, task.read(turn=turn)[0], key=_worth)
+        if (page.confidence or 0.0) >= _GOOD_ENOUGH:
+            return page
         return max(page, task.second_opinion(), key=_worth)
     except (ChildLost, ExtractionFailed):
         return page
@@ -122,7 +132,8 @@ def recognise(path: str | Path, kind: Kind, number: int, limits: Limits) -> Page
     """The text of page `number`, read from its picture. No text at all is an answer too. Raises ExtractionFailed."""
     with opened(path) as source:
         try:
-            return _recognised(_Task(source, kind, number, limits, tesseract() or ""))
+            ends = time.monotonic() + PAGE_S
+            return _recognised(_Task(source, kind, number, limits, tesseract() or "", ends))
         except ChildLost as lost:
             reason = Reason.TIMED_OUT if lost.reason is Reason.TIMED_OUT else Reason.OCR_FAILED
             raise ExtractionFailed(reason) from lost
