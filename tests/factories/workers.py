@@ -14,20 +14,22 @@ import psutil
 from infra.local import processes
 from infra.local.layout import REPOSITORY
 
-COMMAND = (
-    "-m", "celery", "--quiet", "-A", "apps.config.celery:app", "worker", "--without-gossip", "--without-mingle",
-    "--without-heartbeat", "-Q", "ingest,ocr,embed,default", "--loglevel", "INFO",
+OPTIONS = (
+    "worker", "--without-gossip", "--without-mingle", "--without-heartbeat", "-Q", "ingest,ocr,embed,default",
+    "--loglevel", "INFO",
 )  # fmt: skip
 
 
 class Worker:
     """`processes` of pool size, all queues. The database and Valkey are those of the environment."""
 
-    def __init__(self, log: Path, *, size: int = 1, lease_s: float = 2.0) -> None:
+    def __init__(self, log: Path, *, size: int = 1, lease_s: float = 2.0, app: str = "apps.config.celery:app") -> None:
         environment = {**os.environ, "PARLEY_FILE_LEASE_S": str(lease_s)}
+        name = f"{log.stem}-{os.urandom(3).hex()}@localhost"
+        command = (sys.executable, "-m", "celery", "--quiet", "-A", app, *OPTIONS, "-c", str(size), "-n", name)
         with log.open("ab") as output:
             self._child: subprocess.Popen[bytes] = processes.spawn(
-                (sys.executable, *COMMAND, "-c", str(size), "-n", f"{log.stem}-{os.urandom(3).hex()}@localhost"),
+                command,
                 env=environment,
                 cwd=REPOSITORY,
                 output=output.fileno(),
