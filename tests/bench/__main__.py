@@ -48,6 +48,7 @@ def measurements() -> list[Measurement]:
         Measurement("admission"),
         Measurement("inference"),
         Measurement("files"),
+        Measurement("ingest"),
         Measurement("poison"),
         Measurement("failover"),
         Measurement("citations", _optional("PARLEY_BENCH_CITATIONS")),

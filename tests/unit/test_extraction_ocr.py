@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
 import numpy as np
@@ -117,11 +118,27 @@ def test_the_packaged_engine_reads_without_a_system_package(tmp_path: Path) -> N
     path = tmp_path / "x.png"
     picture().save(path)
     with opened(path) as source:
-        page = recognise._Task(source, "image", 1, Limits(), "").second_opinion()
+        page = recognise._Task(source, "image", 1, Limits(), "", time.monotonic() + 90).second_opinion()
     assert page.source == "ocr"
     assert "1901" in page.text
     assert "Congo" in page.text
     assert all(element.box is not None for element in page.elements)
+
+
+def test_one_page_has_one_time_for_all_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recognise, "PAGE_S", 0.0)
+    with pytest.raises(ExtractionFailed) as failed:
+        read(tmp_path / "x.png", picture())
+    assert failed.value.reason is Reason.TIMED_OUT
+
+
+def test_what_was_read_before_the_time_was_up_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing to be read in noise sends the page to every engine; the first answer stays when there is no time left."""
+    answers = [PageRecord(number=1, text="first", source="ocr", confidence=0.1)]
+    monkeypatch.setattr(recognise._Task, "read", lambda self, turn: (answers.pop(), 1.0))
+    monkeypatch.setattr(recognise, "tesseract", lambda: "tesseract")
+    monkeypatch.setattr(recognise, "PAGE_S", 0.0)
+    assert read(tmp_path / "x.png", picture()).text == "first"
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 
-from apps.conversations.runner.context import MIN_OUTPUT, Context, build_context
+from apps.conversations.runner.context import MIN_OUTPUT, Context, _unready_note, build_context, page_ranges
 from apps.conversations.runner.fitting import MAX_COUNTS, fit_context
 from apps.conversations.types import RunParams, Turn
+from apps.files.types import SearchResult, UnreadyFile
 from inference.engines.fake import FakeEngine
 from inference.protocol import ChatMessage, EngineUnavailable
 
@@ -156,3 +158,14 @@ async def test_the_scripted_engine_is_sent_no_more_than_it_takes() -> None:
     engine, build = FakeEngine(), builder(turns(60, 10))
     fitted: Context = await fit_context(build, engine.count_tokens)
     assert 0.8 * LIMIT <= await engine.count_tokens(fitted.messages) <= LIMIT
+
+
+def test_the_model_is_told_by_number_which_pages_it_was_not_given() -> None:
+    long = UnreadyFile(UUID(int=1), "survey.pdf", pages_pending=(7, 8, 9, 12), pages_failed=(2,))
+    unknown = UnreadyFile(UUID(int=2), "new.pdf", pages_pending=(), pages_failed=())
+    note = _unready_note(SearchResult((), "hybrid", (long, unknown)))
+    assert note.strip() == (
+        "(Not read yet: pages 7-9, 12 of survey.pdf, all pages of new.pdf. Could not be read: page 2 of survey.pdf.)"
+    )
+    assert _unready_note(SearchResult((), "hybrid", ())) == ""
+    assert page_ranges(range(1, 60, 2)) == "pages 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23 and others"

@@ -6,6 +6,8 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, LiteralString
 
 import httpx
 import psycopg
@@ -17,7 +19,7 @@ from tests.stack import Stack
 
 PATIENCE_S = 400.0
 NEIGHBOUR_PAGES = 3
-_CELERY = ("-m", "celery", "-A", "apps.config.celery:app", "worker", "--without-gossip", "--without-mingle")
+CELERY = ("-m", "celery", "-A", "apps.config.celery:app", "worker", "--without-gossip", "--without-mingle")
 
 
 def start_workers(stack: Stack) -> list[int]:
@@ -26,8 +28,16 @@ def start_workers(stack: Stack) -> list[int]:
         name = f"worker-{queues.partition(',')[0]}"
         own = ("-Q", queues, "-c", str(size), "-n", f"{name}@%h", "--loglevel", "INFO")
         beat = ("-B", "-s", str(stack.folder / "beat")) if size > 1 else ()
-        stack.launch(name, (*_CELERY, *own, *beat), lambda me: me.printed(" ready."), OMP_THREAD_LIMIT="1")
+        stack.launch(name, (*CELERY, *own, *beat), lambda me: me.printed(" ready."), OMP_THREAD_LIMIT="1")
     return [stack.pid("worker-ingest"), stack.pid("worker-ocr")]
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An upload whose parts have all arrived."""
+
+    file_id: str
+    parts: list[dict[str, Any]]
 
 
 class Person:
@@ -42,30 +52,43 @@ class Person:
         self._http.close()
         self._rows.close()
 
-    def upload(self, name: str, body: bytes) -> str | None:
-        """The file's id; None when it was refused."""
+    def send_parts(self, name: str, body: bytes) -> Sent | None:
+        """All bytes of a file, whose upload is not completed yet; None when it was refused."""
         answer = self._http.post("/api/files", json={"name": name, "size": len(body)})
         if answer.status_code != 201:
             return None
-        started, sent = answer.json(), []
+        started, parts = answer.json(), []
         step = started["upload"]["part_size"]
         for part in started["upload"]["parts"]:
             chunk = body[(part["number"] - 1) * step :][:step]
             tag = self._http.put(part["url"], content=chunk).raise_for_status().headers["etag"]
-            sent.append({"number": part["number"], "etag": tag})
-        file_id = str(started["file"]["id"])
-        self._http.post(f"/api/files/{file_id}/complete", json={"parts": sent}).raise_for_status()
-        return file_id
+            parts.append({"number": part["number"], "etag": tag})
+        return Sent(str(started["file"]["id"]), parts)
+
+    def complete(self, sent: Sent) -> str:
+        self._http.post(f"/api/files/{sent.file_id}/complete", json={"parts": sent.parts}).raise_for_status()
+        return sent.file_id
+
+    def upload(self, name: str, body: bytes) -> str | None:
+        """The file's id; None when it was refused."""
+        sent = self.send_parts(name, body)
+        return None if sent is None else self.complete(sent)
 
     def send(self, poison: Poison) -> Outcome:
         file_id = self.upload(poison.name, poison.make())
         if file_id is None:
             return Outcome(poison.name, "refused", "", 0.0)
         begun = time.monotonic()
-        state, reason = self._ended(file_id)
+        state, reason = self.until_ended(file_id)
         return Outcome(poison.name, state, reason, time.monotonic() - begun)
 
-    def _ended(self, file_id: str) -> tuple[str, str]:
+    def ask(self, sql: LiteralString, file_id: str) -> Any:
+        """The first value of the first row; None when there is no row."""
+        row = self._rows.execute(sql, [file_id]).fetchone()
+        return row[0] if row else None
+
+    def until_ended(self, file_id: str) -> tuple[str, str]:
+        """The file's last state and the reason for it; "unfinished" when that takes too long."""
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             row = self._rows.execute("SELECT state, error_code FROM files_file WHERE id = %s", [file_id]).fetchone()
@@ -78,7 +101,7 @@ class Person:
         """A healthy document that nobody sent before; whether it can be read in full."""
         fact = documents.Fact(2, f"The signal of buoy {number} was seen at dawn.", "", "")
         file_id = self.upload("healthy.pdf", documents.digital_pdf(NEIGHBOUR_PAGES, seed=number, facts=[fact]))
-        if file_id is None or self._ended(file_id)[0] != "ready":
+        if file_id is None or self.until_ended(file_id)[0] != "ready":
             return False
         pages = self._http.get(f"/api/files/{file_id}/pages").json()["results"]
         text = self._http.get(f"/api/files/{file_id}/pages/2").json()["text"]
