@@ -106,6 +106,17 @@ def test_a_strip_that_nobody_could_look_at(tmp_path: Path) -> None:
     assert outcome(tmp_path, pictures.png(40_000_000, 1), "image") == "too_large"
 
 
+def test_a_tiff_whose_second_page_makes_no_sense_has_one(tmp_path: Path) -> None:
+    whole = bytearray(formats.tiff([Image.new("L", (60, 40))] * 2))
+    width = struct.pack("<HHI", 256, 4, 1) + struct.pack("<I", 60)
+    assert whole.count(width) == 2
+    at = whole.rindex(width)
+    whole[at : at + 2] = b"\xff\xff"
+    found = outcome(tmp_path, bytes(whole), "image", scanned=False)
+    assert isinstance(found, tuple)
+    assert found[0].page_count == 1
+
+
 def test_a_tiff_of_too_many_pages(tmp_path: Path) -> None:
     assert outcome(tmp_path, formats.tiff([Image.new("L", (8, 8))] * 300), "image") == "too_many_pages"
 

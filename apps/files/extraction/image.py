@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import struct
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pi_heif
-from PIL import Image, ImageOps, TiffImagePlugin, UnidentifiedImageError, WebPImagePlugin
+from PIL import Image, ImageOps, TiffImagePlugin, WebPImagePlugin
 
 from apps.files.extraction.types import ExtractionFailed, Reason
 
@@ -17,19 +19,38 @@ _PLUGINS = (TiffImagePlugin, WebPImagePlugin)
 pi_heif.register_heif_opener()
 _TURNED = frozenset({5, 6, 7, 8})
 _ORIENTATION = 0x0112
+# What Pillow ends with where a picture's bytes make no sense.
+_DAMAGE = (
+    OSError,
+    ValueError,
+    SyntaxError,
+    EOFError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    struct.error,
+)
 _LONGEST_SIDE = 1_000_000  # fewer pixels than allowed may still be no picture that anyone could look at
+
+
+@contextmanager
+def _decoding() -> Iterator[None]:
+    """Raises ExtractionFailed for what decoding ends with."""
+    try:
+        yield
+    except Image.DecompressionBombError as error:
+        raise ExtractionFailed(Reason.TOO_LARGE) from error
+    except _DAMAGE as error:
+        raise ExtractionFailed(Reason.DAMAGED) from error
 
 
 def _open(source: int, max_pixels: int) -> Image.Image:
     """The picture, not decoded yet. Raises ExtractionFailed."""
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     Image.MAX_IMAGE_PIXELS = max_pixels
-    try:
+    with _decoding():
         picture = Image.open(os.fdopen(source, "rb", closefd=False), formats=_FORMATS)
-    except Image.DecompressionBombError as error:
-        raise ExtractionFailed(Reason.TOO_LARGE) from error
-    except (UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
-        raise ExtractionFailed(Reason.DAMAGED) from error
     if picture.width * picture.height > max_pixels or max(picture.size) > _LONGEST_SIDE:
         raise ExtractionFailed(Reason.TOO_LARGE)
     return picture
@@ -39,9 +60,16 @@ def _oriented(picture: Image.Image) -> tuple[int, int]:
     width, height = picture.size
     try:
         turned = picture.getexif().get(_ORIENTATION) in _TURNED
-    except (OSError, ValueError, SyntaxError, EOFError):  # behind pixels that are not all there
+    except _DAMAGE:  # behind pixels that are not all there
         turned = False
     return (height, width) if turned else (width, height)
+
+
+def _upright(picture: Image.Image) -> Image.Image:
+    try:
+        return ImageOps.exif_transpose(picture)
+    except _DAMAGE:  # a note of which way up it is that makes no sense
+        return picture
 
 
 def sizes(source: int, *, max_pixels: int, most: int) -> list[tuple[int, int]]:
@@ -50,7 +78,7 @@ def sizes(source: int, *, max_pixels: int, most: int) -> list[tuple[int, int]]:
     found = [_oriented(picture)]
     if picture.format != "TIFF":
         return found
-    with suppress(EOFError, OSError, ValueError, SyntaxError):  # pages behind a damaged one cannot be found
+    with suppress(*_DAMAGE, Image.DecompressionBombError):  # pages behind a damaged one cannot be found
         while len(found) <= most:
             picture.seek(len(found))
             found.append(_oriented(picture))
@@ -65,7 +93,7 @@ def pixels(source: int, page: int, *, max_pixels: int, longest: int, grey: bool)
     Raises ExtractionFailed.
     """
     picture = _open(source, max_pixels)
-    try:
+    with _decoding():
         if page > 1:
             picture.seek(page - 1)
         if picture.width * picture.height > max_pixels:
@@ -73,9 +101,7 @@ def pixels(source: int, page: int, *, max_pixels: int, longest: int, grey: bool)
         width, height = _oriented(picture)
         picture.draft("L" if grey else "RGB", (longest, longest))  # JPEG decodes to a fraction of its size
         picture.load()
-    except (OSError, ValueError, SyntaxError, EOFError) as error:
-        raise ExtractionFailed(Reason.DAMAGED) from error
-    upright: Image.Image = ImageOps.exif_transpose(picture)
+    upright = _upright(picture)
     if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
         upright = upright.convert("RGBA")
         ground = Image.new("RGBA", upright.size, "white")
