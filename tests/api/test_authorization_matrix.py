@@ -104,6 +104,7 @@ CASES: dict[tuple[str, str], Case] = {
         "owned", lambda w: {"parts": [{"number": 1, "etag": "e"}]}, owner=only(200, 409, 422)
     ),
     ("post", f"{F}/{{file_id}}/password"): Case("owned", lambda w: {"password": "x"}, owner=only(409)),
+    ("post", f"{F}/{{file_id}}/cancel"): Case("owned", owner=only(200, 409)),
     ("post", f"{F}/{{file_id}}/retry"): Case("owned", owner=only(200, 409)),
     ("get", f"{F}/{{file_id}}/content"): Case("owned", owner=only(200, 302)),
     ("get", f"{F}/{{file_id}}/pages"): Case("owned"),

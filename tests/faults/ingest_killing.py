@@ -67,7 +67,7 @@ class Still:
     """How long work that a kill interrupted lies still: from the kill until the stage's next attempt.
 
     A stage that runs was alive when its lease was renewed last, so it was the first kill after that, at the earliest,
-    that hit it. One that waits may have lost its message to the first kill after it was due. Both err on the long side.
+    that hit it: this errs on the long side. A stage that waits in a queue for its first attempt is not counted.
     """
 
     def __init__(self, lease_s: float) -> None:
@@ -78,8 +78,8 @@ class Still:
 
     def look(self) -> None:
         now = timezone.now()
-        rows = FileStage.objects.values_list("file_id", "name", "attempt", "state", "lease_until", "due_at")
-        for file_id, name, attempt, state, lease_until, due_at in rows:
+        rows = FileStage.objects.values_list("file_id", "name", "attempt", "state", "lease_until")
+        for file_id, name, attempt, state, lease_until in rows:
             key = (file_id, name)
             before = self._alive.get(key)
             if before is not None and attempt > before[0]:
@@ -87,8 +87,6 @@ class Still:
                 del self._alive[key]
             if state == StageState.RUNNING and lease_until is not None:
                 self._alive[key] = (attempt, lease_until - self._lease)
-            elif state == StageState.PENDING and due_at is not None and due_at <= now:
-                self._alive[key] = (attempt, due_at)
             else:
                 self._alive.pop(key, None)
 

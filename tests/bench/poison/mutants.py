@@ -71,6 +71,8 @@ SEEDS: Mapping[str, Callable[[], bytes]] = {
     "webp": partial(_picture, "WEBP"),
     "tiff": _tiff,
 }
+_ZIP = b"PK\3\4"
+_INSIDE = 0.7
 _EDGES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 
 
@@ -113,11 +115,22 @@ CHANGES = (_flipped, _cut, _spliced, _missing, _measured)
 def mutant(ending: str, whole: bytes, number: int) -> bytes:
     """The same bytes for the same number."""
     chance = random.Random(f"{ending} {number}")
-    return bytes(CHANGES[number % len(CHANGES)](chance, bytearray(whole)))
+    change = partial(CHANGES[number % len(CHANGES)], chance)
+    if whole.startswith(_ZIP) and chance.random() < _INSIDE:
+        return _member_changed(whole, chance, change)
+    return bytes(change(bytearray(whole)))
+
+
+def _member_changed(whole: bytes, chance: random.Random, change: Callable[[bytearray], bytearray]) -> bytes:
+    """The archive with one member changed, and its checksum right: without that nobody would read any further."""
+    with zipfile.ZipFile(io.BytesIO(whole)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = chance.choice([name for name, data in members.items() if data])
+    return _undated(formats.package({**members, name: bytes(change(bytearray(members[name])))}))
 
 
 def _whole(data: bytes) -> bytes:
-    return _undated(data) if data.startswith(b"PK\3\4") else data
+    return _undated(data) if data.startswith(_ZIP) else data
 
 
 def mutants(count: int) -> Iterator[Poison]:
