@@ -12,6 +12,7 @@ from functools import partial
 
 from PIL import Image
 
+from tests.bench.poison.tables import open_sheet
 from tests.bench.poison.types import Poison
 from tests.factories import documents, formats, ole
 
@@ -51,7 +52,7 @@ SEEDS: Mapping[str, Callable[[], bytes]] = {
     "docx": lambda: documents.word(["One paragraph."]),
     "pptx": lambda: formats.presentation([("One", ["two", "three"])] * 2, notes="noted", table=[["a", "b"]]),
     "xlsx": lambda: formats.workbook({"a": [["x", 1.5], ["y", 2]]}),
-    "ods": lambda: formats.open_document("<table:table><table:table-row/></table:table>", kind="spreadsheet"),
+    "ods": lambda: open_sheet(f"<table:table-row>{_CELL * 3}</table:table-row>" * 4),
     "csv": lambda: b"name;value\n" + b"one;1,5\ntwo;2,5\n" * 20,
     "html": lambda: b"<html><body><h1>One</h1><table><tr><td>a<td>b</table><ul><li>x</ul></body></html>" * 3,
     "eml": _mail,
@@ -71,6 +72,7 @@ SEEDS: Mapping[str, Callable[[], bytes]] = {
     "webp": partial(_picture, "WEBP"),
     "tiff": _tiff,
 }
+_CELL = '<table:table-cell office:value-type="float" office:value="7"/>'
 _ZIP = b"PK\3\4"
 _INSIDE = 0.7
 _EDGES = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)

@@ -28,14 +28,14 @@ def _records(*records: tuple[int, bytes]) -> bytes:
     return ole.container({"Workbook": stream.ljust(4_096, b"\0")})
 
 
-def _open_sheet(cells: str) -> bytes:
+def open_sheet(cells: str) -> bytes:
     names = "office table text"
     spaces = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names.split())
     table = f'<table:table table:name="a">{cells}</table:table>'
     return formats.package(
         {
             "mimetype": "application/vnd.oasis.opendocument.spreadsheet",
-            "META-INF/manifest.xml": "<manifest:manifest/>",
+            "META-INF/manifest.xml": "<manifest/>",
             "content.xml": f"<office:document-content {spaces}><office:body><office:spreadsheet>{table}"
             "</office:spreadsheet></office:body></office:document-content>",
         }
@@ -78,17 +78,17 @@ def poisons() -> Iterator[Poison]:
     )
     yield from named(
         "ods",
-        repeated_rows=lambda: _open_sheet(
+        repeated_rows=lambda: open_sheet(
             '<table:table-row table:number-rows-repeated="1048576"><table:table-cell '
             'table:number-columns-repeated="16384" office:value-type="string"><text:p>x</text:p></table:table-cell>'
             "</table:table-row>"
         ),
-        cell_at_the_end=lambda: _open_sheet(
+        cell_at_the_end=lambda: open_sheet(
             '<table:table-row table:number-rows-repeated="1048575"/><table:table-row><table:table-cell '
             'table:number-columns-repeated="16383"/><table:table-cell office:value-type="float" office:value="1"/>'
             "</table:table-row>"
         ),
-        negative_repeats=lambda: _open_sheet(
+        negative_repeats=lambda: open_sheet(
             '<table:table-row table:number-rows-repeated="-9"><table:table-cell table:number-columns-repeated="-9"/>'
             "</table:table-row>"
         ),
