@@ -7,16 +7,14 @@ Responsible for: batches, a place for each, another replica after a failure, and
 from __future__ import annotations
 
 import asyncio
-import atexit
 import secrets
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from inference.admission import Admission, Ask, Lane, Tier
+from inference.admission import Ask, Lane, Tier
 from inference.breaker import spread
 from inference.client import ReplicaPool
 from inference.engines import pooling as engines
@@ -30,6 +28,7 @@ from inference.protocol import (
     ReplicaState,
 )
 from inference.registry import POOLING
+from inference.thread import PoolThread
 
 __all__ = ["Errand", "Pooling", "PoolingThread", "Vector"]
 
@@ -122,62 +121,16 @@ def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     return (texts[at : at + BATCH] for at in range(0, len(texts), BATCH))
 
 
-class PoolingThread:
-    """`Pooling` for code without an event loop. Its own runs in a thread, begun when first needed; a process that
-    forks must not have needed it before."""
+class PoolingThread(PoolThread):
+    """`Pooling` for code without an event loop."""
 
     def __init__(self, redis_url: str) -> None:
-        self._redis_url = redis_url
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread
-        self._pool: ReplicaPool
+        super().__init__(redis_url, name="pool", purposes=POOLING)
 
     def embed(self, model: str, texts: Sequence[str], errand: Errand) -> list[Vector]:
         """As `Pooling.embed`."""
-        loop = self._begun()
-        return _result(Pooling(self._pool).embed(model, texts, errand), loop)
+        return self.call(lambda pool: Pooling(pool).embed(model, texts, errand))
 
     def rerank(self, model: str, query: str, passages: Sequence[str], errand: Errand) -> list[float]:
         """As `Pooling.rerank`."""
-        loop = self._begun()
-        return _result(Pooling(self._pool).rerank(model, query, passages, errand), loop)
-
-    def _begun(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=loop.run_forever, name="pooling", daemon=True)
-                self._thread.start()
-                self._pool = _result(_new_pool(self._redis_url), loop)
-                self._loop = loop
-                atexit.register(self.close)
-            return self._loop
-
-    def close(self) -> None:
-        """Places that are held are given back; what is asked afterwards begins anew."""
-        with self._lock:
-            loop, self._loop = self._loop, None
-            if loop is None:
-                return
-            atexit.unregister(self.close)
-            _result(self._pool.stop(), loop)
-            loop.call_soon_threadsafe(loop.stop)
-            self._thread.join()
-            loop.close()
-
-
-async def _new_pool(redis_url: str) -> ReplicaPool:
-    """It reads the registry alone: who publishes replicas checks them too."""
-    admission = Admission(redis_url, owner=f"pool-{secrets.token_hex(16)}")
-    pool = ReplicaPool(redis_url, admission=admission, purposes=POOLING)
-    await pool.start()
-    return pool
-
-
-def _result(work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> T:
-    future = asyncio.run_coroutine_threadsafe(work, loop)
-    try:
-        return future.result()
-    finally:
-        future.cancel()  # when the thread that waits was interrupted
+        return self.call(lambda pool: Pooling(pool).rerank(model, query, passages, errand))

@@ -12,6 +12,7 @@ from apps.files.models import StageName
 from apps.files.pipeline import recognition, removal, steps
 from apps.files.pipeline import sweep as sweeping
 from apps.files.storage import StorageUnavailable
+from apps.files.summaries import work
 from apps.files.types import Retryable
 
 log = structlog.get_logger(__name__)
@@ -35,6 +36,11 @@ def index(file_id: str) -> None:
 @shared_task(name="files.embed")
 def embed(file_id: str) -> None:
     steps.run(UUID(file_id), StageName.EMBED)
+
+
+@shared_task(name="files.summary")
+def summary(file_id: str) -> None:
+    work.run(UUID(file_id))
 
 
 @shared_task(name="files.ocr")

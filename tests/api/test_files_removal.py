@@ -23,6 +23,7 @@ from apps.files.storage import storage
 from apps.files.types import Retryable
 from tests.factories import documents
 from tests.factories.files import Caller, object_store
+from tests.factories.summaries import make_summary
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,7 +47,9 @@ def complete_file(caller: Caller) -> File:
     """A file that has left something in every store of this app."""
     file_id = caller.ingest("a.pdf", documents.short_pdf(2))["id"]
     assert caller.get(f"/{file_id}/pages/1/image").status_code == 200
-    return File.objects.get(id=file_id)
+    file = File.objects.get(id=file_id)
+    make_summary(file, "Two pages about rivers.")
+    return file
 
 
 def refer_to(file: File) -> File:

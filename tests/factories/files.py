@@ -29,6 +29,7 @@ TASKS = {
     StageName.OCR: tasks.ocr,
     StageName.INDEX: tasks.index,
     StageName.EMBED: tasks.embed,
+    StageName.SUMMARY: tasks.summary,
 }
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from apps.core.valkey import valkey
 from inference.engines.fake_pooling import FakePooling
-from inference.engines.fake_replica import Options
+from inference.engines.fake_replica import FakeReplica, Options
 from inference.engines.fake_server import serve
 from inference.protocol import Purpose, ReplicaInfo, ReplicaState
 from inference.registry import REPLICAS_KEY, ModelCard, Record, encode_record, stamp
@@ -18,12 +18,19 @@ from inference.registry import REPLICAS_KEY, ModelCard, Record, encode_record, s
 @contextmanager
 def pooling_server() -> Iterator[tuple[str, FakePooling]]:
     """Its address and what it pools with, to be told how to misbehave."""
+    with scripted_server() as (url, replica):
+        yield url, replica.pooling
+
+
+@contextmanager
+def scripted_server(options: Options | None = None) -> Iterator[tuple[str, FakeReplica]]:
+    """A server on a loop in a thread of its own: its address and what answers there."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
-    server = asyncio.run_coroutine_threadsafe(serve(Options()), loop).result(10)
+    server = asyncio.run_coroutine_threadsafe(serve(options or Options()), loop).result(10)
     try:
-        yield server.url, server.replica.pooling
+        yield server.url, server.replica
     finally:
         asyncio.run_coroutine_threadsafe(server.close(), loop).result(10)
         loop.call_soon_threadsafe(loop.stop)

@@ -226,6 +226,7 @@ CELERY_TASK_ROUTES = {
     "files.ocr": {"queue": "ocr"},
     "files.embed": {"queue": "embed"},
     "files.sync": {"queue": "ingest"},
+    "files.summary": {"queue": "embed"},
 }
 CELERY_BEAT_SCHEDULE = {
     "files.sweep": {"task": "files.sweep", "schedule": 10.0, "options": {"expires": 10.0}},

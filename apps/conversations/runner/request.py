@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Mapping
 from typing import Any
-
-from django.conf import settings
 
 from apps.conversations.runner.context import Context
 from apps.conversations.runner.writer import RunWriter
 from apps.conversations.types import ClaimedRun
+from apps.core.isolation import cache_salt
+from inference.client import Tier
 from inference.protocol import GenerationRequest, ModelInfo, Resume
-
-
-def cache_salt(organization_id: object) -> str:
-    """Isolates an organization's prefix cache: hex, since the engine refuses some characters."""
-    return hmac.new(settings.CACHE_SALT_SECRET.encode(), str(organization_id).encode(), hashlib.sha256).hexdigest()
+from inference.writing import Commission
 
 
 def build_request(
@@ -43,4 +37,17 @@ def build_request(
         resume=resume,
         session=run.conversation_id.hex,
         extra=extra,
+    )
+
+
+def commission_for(run: ClaimedRun, *, within_s: float) -> Commission:
+    """For texts that are written after a run, for its owner and by its model, within its region."""
+    return Commission(
+        model=run.model,
+        tier=Tier(run.tier),
+        user=str(run.user_id),
+        organization=str(run.organization_id),
+        region=run.region,
+        cache_salt=cache_salt(run.organization_id),
+        within_s=within_s,
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from apps.files.models import FileState, PageState, Searchable, StageName
+from apps.files.models import FileState, PageState, Searchable, StageName, SummaryState
 from apps.files.types import KINDS
 
 MAX_PARTS = 1_000
@@ -128,3 +128,31 @@ class KeptFilesSerializer(serializers.Serializer[Any]):
 class FileUsageSerializer(serializers.Serializer[Any]):
     mine = KeptFilesSerializer()
     organization = KeptFilesSerializer()
+
+
+class SummarySectionSerializer(serializers.Serializer[Any]):
+    title = serializers.CharField()
+    first_page = serializers.IntegerField()
+    last_page = serializers.IntegerField()
+    pages_given = serializers.IntegerField(help_text="Pages whose text the model was given.")
+    text = serializers.CharField(allow_null=True, help_text="Null until it is made.")
+
+
+class SummarySentenceSerializer(serializers.Serializer[Any]):
+    text = serializers.CharField()
+    pages = serializers.ListField(child=serializers.IntegerField())
+    matched = serializers.BooleanField(help_text="The pages were found by the sentence's words; it named none.")
+
+
+class SummarySerializer(serializers.Serializer[Any]):
+    state = serializers.ChoiceField(["none", *SummaryState.values])
+    model = serializers.CharField(allow_null=True)
+    waiting = serializers.BooleanField(help_text="No model has time for it at this moment.")
+    outdated = serializers.BooleanField(help_text="The file was read further after the summary was made.")
+    steps = serializers.IntegerField(help_text="Requests to the model, as far as they are known.")
+    steps_done = serializers.IntegerField()
+    sections = SummarySectionSerializer(many=True)
+    sentences = SummarySentenceSerializer(many=True)
+    pages_covered = serializers.IntegerField()
+    page_count = serializers.IntegerField()
+    error = FileErrorSerializer(allow_null=True)

@@ -14,6 +14,7 @@ urlpatterns = [
     path("api/files/<uuid:file_id>/password", views.PasswordView.as_view()),
     path("api/files/<uuid:file_id>/cancel", views.CancelView.as_view()),
     path("api/files/<uuid:file_id>/retry", views.RetryView.as_view()),
+    path("api/files/<uuid:file_id>/summary", views.SummaryView.as_view()),
     path("api/files/<uuid:file_id>/content", views.ContentView.as_view()),
     path("api/files/<uuid:file_id>/pages", views.PagesView.as_view()),
     path("api/files/<uuid:file_id>/pages/<int:number>", views.PageView.as_view()),

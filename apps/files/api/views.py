@@ -20,6 +20,7 @@ from apps.files.api import serializers as shapes
 from apps.files.lifecycle import quotas, receipts
 from apps.files.pipeline import previews
 from apps.files.services import UploadInfo
+from apps.files.summaries.requests import ask_for_summary, get_summary
 
 DEFAULT_LIMIT = 50
 DEFAULT_WIDTH = 1200
@@ -133,6 +134,23 @@ class RetryView(APIView):
     @extend_schema(summary="Read again what failed", request=None, responses=shapes.FileSerializer)
     def post(self, request: Request, file_id: UUID) -> Response:
         return Response(services.retry_file(actor_of(request), file_id).as_json())
+
+
+class SummaryView(APIView):
+    @extend_schema(summary="Read a file's summary, or how far it is", responses=shapes.SummarySerializer)
+    def get(self, request: Request, file_id: UUID) -> Response:
+        return Response(get_summary(actor_of(request), file_id).as_json())
+
+    @extend_schema(
+        summary="Summarise a file",
+        description="Answers 200 with a summary that is there already, else 202, and a model begins with it. "
+        "Ask again, or GET, to see how far it is.",
+        request=None,
+        responses={200: shapes.SummarySerializer, 202: shapes.SummarySerializer},
+    )
+    def post(self, request: Request, file_id: UUID) -> Response:
+        summary = ask_for_summary(actor_of(request), file_id)
+        return Response(summary.as_json(), status=200 if summary.state == "ready" else 202)
 
 
 class ContentView(APIView):

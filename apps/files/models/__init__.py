@@ -1,4 +1,4 @@
-"""Rows of files: what is read of them (`reading`) and what happens to them besides (`lifecycle`)."""
+"""Rows of files: what is read of them (`reading`), what is summarised, and what happens to them besides (`lifecycle`)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from apps.files.models.reading import (
     StageState,
     UploadPart,
 )
+from apps.files.models.summaries import Summary, SummarySection, SummaryState
 
 __all__ = [
     "ENDED",
@@ -31,6 +32,9 @@ __all__ = [
     "Searchable",
     "StageName",
     "StageState",
+    "Summary",
+    "SummarySection",
+    "SummaryState",
     "Sync",
     "SyncItem",
     "UploadPart",

@@ -39,6 +39,7 @@ class StageName(models.TextChoices):
     OCR = "ocr"
     INDEX = "index"
     EMBED = "embed"
+    SUMMARY = "summary"  # only when somebody asks for one
 
 
 class StageState(models.TextChoices):

@@ -15,7 +15,17 @@ from django.db import connection, models, transaction
 from django.utils import timezone
 
 from apps.files.lifecycle import receipts
-from apps.files.models import File, FileStage, FileState, Page, Passage, Posting, UploadPart
+from apps.files.models import (
+    File,
+    FileStage,
+    FileState,
+    Page,
+    Passage,
+    Posting,
+    Summary,
+    SummarySection,
+    UploadPart,
+)
 from apps.files.pipeline.copying import LONG_STATEMENTS
 from apps.files.storage import storage
 from apps.files.types import DeletedFile, OtherStore, Retryable
@@ -67,6 +77,8 @@ STORES: tuple[Store, ...] = (
     _rows("pages", Page),
     _rows("postings", Posting),
     _rows("passages and vectors", Passage),
+    _rows("sections of the summary", SummarySection),
+    _rows("summary", Summary),
     _rows("upload parts", UploadPart),
     Store("objects", lambda file: len(storage().list(prefix(file))), _remove_objects),
     Store("references of copies", lambda file: _copies(file).count(), _forget_in_copies),

@@ -165,9 +165,10 @@ export interface components {
              *     * `ocr` - ocr
              *     * `index` - index
              *     * `embed` - embed
+             *     * `summary` - summary
              * @enum {string|null}
              */
-            stage: "upload" | "verify" | "parse" | "ocr" | "index" | "embed" | null;
+            stage: "upload" | "verify" | "parse" | "ocr" | "index" | "embed" | "summary" | null;
             /**
              * @description * `uploading` - uploading
              *     * `processing` - processing
@@ -637,6 +638,44 @@ export interface components {
         StartedUpload: {
             file: components["schemas"]["File"];
             upload: components["schemas"]["Upload"];
+        };
+        Summary: {
+            error: components["schemas"]["FileError"] | null;
+            model: string | null;
+            /** @description The file was read further after the summary was made. */
+            outdated: boolean;
+            page_count: number;
+            pages_covered: number;
+            sections: components["schemas"]["SummarySection"][];
+            sentences: components["schemas"]["SummarySentence"][];
+            /**
+             * @description * `none` - none
+             *     * `working` - working
+             *     * `ready` - ready
+             *     * `failed` - failed
+             * @enum {string}
+             */
+            state: "none" | "working" | "ready" | "failed";
+            /** @description Requests to the model, as far as they are known. */
+            steps: number;
+            steps_done: number;
+            /** @description No model has time for it at this moment. */
+            waiting: boolean;
+        };
+        SummarySection: {
+            first_page: number;
+            last_page: number;
+            /** @description Pages whose text the model was given. */
+            pages_given: number;
+            /** @description Null until it is made. */
+            text: string | null;
+            title: string;
+        };
+        SummarySentence: {
+            /** @description The pages were found by the sentence's words; it named none. */
+            matched: boolean;
+            pages: number[];
+            text: string;
         };
         ToolCall: {
             function: components["schemas"]["CalledFunction"];
