@@ -1,6 +1,7 @@
 /** Mock of uploads, pages and page images. Pages become ready one by one; an image is drawn as SVG. */
 import type { FileKind, FileRecord, PageRecord, UploadPlan } from '../../src/shared/api/types.ts'
 import { PAGE_TEXT } from './content.ts'
+import { summaryOf } from './summaries.ts'
 import { created, empty, ok, Problem, type Answer, type Request } from './http.ts'
 import { id, notify, now, type MockFile, type State } from './state.ts'
 
@@ -55,6 +56,7 @@ export function handleFiles(state: State, request: Request): Answer | null | und
   if (part === 'upload') return ok({ ...plan(item), received: [...item.parts].map(([n, received]) => ({ number: n, ...received })) })
   if (part === 'complete' || part === 'retry') return complete(state, item)
   if (part === 'cancel') return cancel(state, item)
+  if (part === 'summary') return ok(summaryOf(item, request.method === 'POST'))
   if (part === 'pages' && image === 'image') return pageImage(item, Number(number), request)
   if (part === 'pages') return pages(item, number)
   return ok(item.file)

@@ -8,6 +8,7 @@ import { IconAsk, IconClose, IconDelete, IconDownload, IconRetry, IconStop } fro
 import { FileBadge } from './FileBadge'
 import styles from './FileDialog.module.css'
 import { canAsk, canCancel, canRetry, download, type FileAction } from './FileRow'
+import { FileSummary } from './FileSummary'
 import { formatBytes } from './limits'
 import { PasswordPrompt } from './PasswordPrompt'
 import { progressOfFile } from './progress'
@@ -35,6 +36,7 @@ export function FileDialog({ file: initial, onAction, onClose }: FileDialogProps
         {!(narrow && viewer) && (
           <div className={styles.facts}>
             <Facts file={file} onAction={onAction} closeButton={(narrow || !viewer) && <CloseButton onClose={onClose} />} />
+            {(file.state === 'ready' || file.state === 'partial') && <FileSummary file={file} onPage={setPage} />}
             {readable && <Pages file={file} current={shown} onPage={setPage} />}
           </div>
         )}

@@ -53,6 +53,7 @@ beforeEach(() => {
     if (path.startsWith('/api/files?')) return new Response(JSON.stringify({ results: all, next: null }))
     const id = path.split('/')[3]
     const found = all.find((item) => item.id === id)
+    if (path.endsWith('/summary')) return new Response(JSON.stringify({ state: 'none', sections: [], sentences: [] }))
     if (init.method === 'POST') return new Response(JSON.stringify({ ...found, state: 'processing', stage: 'verify' }))
     if (path.endsWith('/pages')) {
       const pages: PageRecord[] = [

@@ -70,6 +70,7 @@ export type FileRecord = Schemas['File']
 export type FileKind = FileRecord['kind']
 export type FileState = FileRecord['state']
 export type FileStage = NonNullable<FileRecord['stage']>
+export type FileSummary = Schemas['Summary']
 export type UploadPlan = Omit<Schemas['Upload'], 'received'>
 export type UploadStatus = Schemas['Upload']
 /** `text` comes from /pages/{n} only. */
