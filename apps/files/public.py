@@ -5,13 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apps.files.pipeline.removal import add_store
-from apps.files.retrieval import GivenSources, asearch_passages, cite, fit_sources, search_passages
+from apps.files.retrieval import (
+    GivenSources,
+    asearch_passages,
+    cite,
+    fit_found,
+    fit_sources,
+    search_passages,
+    survey_note,
+    survey_view,
+)
 from apps.files.selectors import summarize_files, summarize_known_files
 from apps.files.types import Box, FileSummary, PassageHit, SearchResult, UnreadyFile
 
 __all__ = [
-    "Box", "FileSummary", "GivenSources", "PassageHit", "SearchResult", "UnreadyFile", "add_store", "asearch_passages",
-    "cite", "fit_sources", "search_passages", "sources_block", "summarize_files", "summarize_known_files",
+    "Box", "FileSummary", "GivenSources", "PassageHit", "SearchResult", "UnreadyFile", "add_store",
+    "asearch_passages", "cite",
+    "fit_found", "fit_sources", "search_passages", "sources_block", "summarize_files", "summarize_known_files",
+    "survey_note", "survey_view",
 ]  # fmt: skip
 
 

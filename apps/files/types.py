@@ -121,14 +121,57 @@ class UnreadyFile:
 
 
 @dataclass(frozen=True, slots=True)
+class SurveyedFile:
+    """One file of a survey. `pages`: those whose text is given. `summarised`: those that the summaries given are of.
+    `found`: those that have the words, of all its pages."""
+
+    file_id: UUID
+    file_name: str
+    page_count: int
+    pages: tuple[int, ...] = ()
+    summarised: tuple[int, ...] = ()
+    found: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineLine:
+    """A section of a file, with the summary of it where there is one. `pages`: whose text the summary was made of."""
+
+    file_id: UUID
+    title: str
+    first_page: int
+    last_page: int
+    text: str = ""
+    pages: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """How a question that is about whole files was gone about: `spread` gives passages evenly through them, `summary`
+    the summaries of their sections too, `words` those that have the words of the question, looked for everywhere.
+
+    `order`: the places of the hits in the order in which they are given up last, so that any first part of it is spread
+    over the files as evenly as it can be.
+    """
+
+    way: Literal["spread", "summary", "words"]
+    files: tuple[SurveyedFile, ...]
+    words: tuple[str, ...] = ()
+    outline: tuple[OutlineLine, ...] = ()
+    order: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """`mode` is "keyword" when no vectors could be used, "mixed" when those of some passages could not, because what
-    made them is away. `reranked`: a model judged the best of both once more."""
+    made them is away. `reranked`: a model judged the best of both once more.
+    `survey` is set for questions about whole files; the hits then are in the order of the files."""
 
     hits: tuple[PassageHit, ...]
     mode: Literal["hybrid", "mixed", "keyword"]
     unready: tuple[UnreadyFile, ...]
     reranked: bool = False
+    survey: Survey | None = None
 
 
 FAULTS: Mapping[str, str] = {

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.retrieval import sets
+from apps.files.retrieval.whole import Asks
+from tests.bench.retrieval import rule, sets
 from tests.bench.retrieval.judging import covered, ndcg, recall
+from tests.bench.retrieval.questions import DEVELOPMENT
 from tests.bench.retrieval.stored import StoredPassage
 
 
@@ -50,3 +52,12 @@ def test_the_library_asks_for_functions_by_what_they_do() -> None:
     assert all(name in units for question in judged.questions for name in question.gains)
     told = {question.text for question in judged.questions}
     assert not any(page.text and told & {page.text} for source in judged.sources for page in source.pages)
+
+
+def test_a_rule_that_is_wrong_is_noticed() -> None:
+    assert rule.judge(DEVELOPMENT) == (1, 1, 1)
+    assert rule.judge(DEVELOPMENT, lambda question: Asks.PLACE) == (0, 0, pytest.approx(0.43, abs=0.1))
+    precision, recall, kind = rule.judge(DEVELOPMENT, lambda question: Asks.OVERVIEW)
+    assert precision < 0.7
+    assert recall == 1
+    assert kind < 0.5

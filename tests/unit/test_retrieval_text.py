@@ -13,6 +13,7 @@ from apps.files.retrieval.citations import attribute, cite, marks, without_unkno
 from apps.files.retrieval.context import as_data, estimate_tokens, fit_sources
 from apps.files.retrieval.fusion import Candidate, fingerprint, fuse, without_duplicates
 from apps.files.retrieval.pages import Directed, directed, spread
+from apps.files.retrieval.whole import Asks, asks_for, words_of
 from tests.factories import documents
 from tests.factories.passages import make_hit as hit
 
@@ -64,6 +65,8 @@ def test_questions_that_name_pages(question: str, pages: tuple[int, ...], from_e
 )
 def test_questions_that_do_not(question: str) -> None:
     assert not directed(question)
+    if question != "How many pages does it have?":
+        assert asks_for(question) is Asks.PLACE
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,7 @@ def test_questions_that_do_not(question: str) -> None:
     ],
 )
 def test_questions_about_the_whole(question: str) -> None:
-    assert directed(question) == Directed(whole=True)
+    assert asks_for(question) is Asks.OVERVIEW
 
 
 def test_a_summary_of_one_page_is_about_that_page() -> None:
@@ -102,12 +105,16 @@ def test_spread(count: int, wanted: int) -> None:
     assert wanted < 2 or count < 1 or places[-1] == count - 1
 
 
-@pytest.mark.parametrize("text", ["page " * 2_000, "summarize " * 500, "pages 1" + ", 1" * 3_000, "p." * 4_000])
+@pytest.mark.parametrize(
+    "text", ["page " * 2_000, "summarize " * 500, "pages 1" + ", 1" * 3_000, "p." * 4_000, "how many of the " * 500]
+)
 def test_strange_questions_take_no_time(text: str) -> None:
     import time
 
     started = time.process_time()
     directed(text)
+    asks_for(text)
+    words_of(text)
     assert time.process_time() - started < 0.5
 
 

@@ -317,6 +317,7 @@ RUN_NO_REPLICA_S = 60
 # How long a runner that is told to stop lets its answers end. Less than what its supervisor waits before it kills.
 RUN_DRAIN_S = 15.0
 RUN_PASSAGES = 6
+RUN_SURVEY_PASSAGES = 48
 RUNS_PER_RUNNER = 512
 RUNS_PER_USER = 8
 RUNS_PER_USER_PER_MINUTE = 60

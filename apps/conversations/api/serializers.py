@@ -48,16 +48,35 @@ class UnreadyFileSerializer(serializers.Serializer[Any]):
     pages_failed = serializers.ListField(child=serializers.IntegerField())
 
 
+class SurveyedFileSerializer(serializers.Serializer[Any]):
+    file_id = serializers.UUIDField()
+    file_name = serializers.CharField()
+    page_count = serializers.IntegerField()
+    pages = serializers.ListField(child=serializers.IntegerField(), help_text="Whose text the model was given.")
+    summarised = serializers.ListField(child=serializers.IntegerField(), help_text="Which its summaries are of.")
+    found = serializers.ListField(child=serializers.IntegerField(), help_text="Of `words`: which have the words.")
+
+
+class SurveySerializer(serializers.Serializer[Any]):
+    way = serializers.ChoiceField(
+        ["spread", "summary", "words"],
+        help_text="Passages evenly through the files, summaries of their sections too, or a search of every page.",
+    )
+    words = serializers.ListField(child=serializers.CharField())
+    files = SurveyedFileSerializer(many=True)
+
+
 class NoticeSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(
-        ["reconstructed", "keyword_only", "keyword_partly", "unready", "escalated"],
+        ["reconstructed", "keyword_only", "keyword_partly", "unready", "survey", "escalated"],
         help_text="Another replica went on with the answer, files were searched without vectors, "
-        "pages could not be searched, or a stronger model answered instead.",
+        "pages could not be searched, the question was about whole files, or a stronger model answered instead.",
     )
     at = serializers.IntegerField(required=False, help_text="Of `reconstructed`: code points written before.")
     attempt = serializers.IntegerField(required=False, help_text="Of `reconstructed`.")
     replica = serializers.CharField(required=False, allow_null=True, help_text="Of `reconstructed`.")
     files = UnreadyFileSerializer(many=True, required=False, help_text="Of `unready`.")
+    survey = SurveySerializer(required=False, help_text="Of `survey`: what of whole files the model was given.")
     from_model = serializers.CharField(required=False, help_text="Of `escalated`: the model that did not manage.")
     to_model = serializers.CharField(required=False, help_text="Of `escalated`: the model that answered.")
     why = serializers.CharField(required=False, help_text="Of `escalated`: what was wrong with the first answer.")
@@ -257,3 +276,4 @@ class RunContextSerializer(serializers.Serializer[Any]):
     passages = serializers.ListField(child=serializers.DictField())
     mode = serializers.CharField(allow_null=True)
     unready = serializers.ListField(child=serializers.DictField())
+    survey = SurveySerializer(allow_null=True, help_text="For questions about whole files.")

@@ -7,13 +7,13 @@ so that prefix caches work; sources stand beside the question they belong to.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from apps.conversations.types import CHARS_PER_TOKEN, RunParams, Turn, estimate_tokens
-from apps.files.public import SearchResult, fit_sources
+from apps.files.public import SearchResult, fit_found, survey_note, survey_view
 from inference.protocol import ChatMessage
 
 SYSTEM = "You are a helpful assistant. Answer plainly and briefly. Say so when you do not know."
@@ -92,11 +92,10 @@ def build_context(
     asked = _clip(question.text, int(left * 0.7))
     left -= estimate_tokens(asked)
     if found is not None:
-        sources = fit_sources(found.hits, max_tokens=max(0, int(left * 0.8)))
-        found = replace(found, hits=sources.hits)
-        left -= estimate_tokens(sources.block)
-        asked = f"{sources.block}\n\nQuestion: {asked}" if sources.block else asked
-        asked += _unready_note(found)
+        block, found = fit_found(found, max_tokens=max(0, int(left * 0.8)))
+        left -= estimate_tokens(block)
+        asked = f"{block}\n\nQuestion: {asked}" if block else asked
+        asked += _unready_note(found) + (survey_note(found.survey) if found.survey else "")
     messages = (system, *_recent(history, left), ChatMessage("user", asked))
     used = estimate_messages(messages)
     return Context(messages, output, found, used, limit, wished >= NEAR * limit, context_length - used)
@@ -174,6 +173,8 @@ def search_notices(event: Mapping[str, Any]) -> list[dict[str, Any]]:
         notices.append({"kind": "keyword_partly"})
     if event["unready"]:
         notices.append({"kind": "unready", "files": event["unready"]})
+    if event["survey"]:
+        notices.append({"kind": "survey", "survey": event["survey"]})
     return notices
 
 
@@ -205,4 +206,5 @@ def passages_event(found: SearchResult) -> dict[str, Any]:
             }
             for file in found.unready
         ],
+        "survey": survey_view(found.survey) if found.survey is not None else None,
     }

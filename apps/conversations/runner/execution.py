@@ -272,7 +272,13 @@ class Execution:
             actor = Actor(user_id=self.claimed.user_id, organization_id=self.claimed.organization_id)
             query = self.turns[-1].text
             self.found = await until_db(
-                lambda: asearch_passages(actor, file_ids=file_ids, query=query, limit=settings.RUN_PASSAGES)
+                lambda: asearch_passages(
+                    actor,
+                    file_ids=file_ids,
+                    query=query,
+                    limit=settings.RUN_PASSAGES,
+                    survey_limit=settings.RUN_SURVEY_PASSAGES,
+                )
             )
 
     async def _stream(self, context: Context) -> RunResult:

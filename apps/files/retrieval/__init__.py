@@ -9,5 +9,9 @@ from __future__ import annotations
 from apps.files.retrieval.citations import cite
 from apps.files.retrieval.context import GivenSources, fit_sources
 from apps.files.retrieval.search import asearch_passages, search_passages
+from apps.files.retrieval.survey import fit_found, survey_note, survey_view
 
-__all__ = ["GivenSources", "asearch_passages", "cite", "fit_sources", "search_passages"]
+__all__ = [
+    "GivenSources", "asearch_passages", "cite", "fit_found", "fit_sources", "search_passages", "survey_note",
+    "survey_view",
+]  # fmt: skip

@@ -39,14 +39,14 @@ _ABBREVIATED = 8
 """Characters before a full stop in which an abbreviation stands."""
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:['\u2019][^\W\d_]+)?")
 _ENDINGS = re.compile(r"(?:ational|ization|fulness|ousness|iveness|ing|edly|ies|ied|ed|es|s|ly)$")
-_FUNCTION = frozenset(
+FUNCTION_WORDS = frozenset(
     """a about above after again all also an and any are as at be because been before being between both but by can
     could did do does doing down during each few for from further had has have having he her here hers him his how i if
     in into is it its just me more most my no nor not now of off on once only or other our out over own same she should
     so some such than that the their them then there these they this those through to too under until up very was we
     were what when where which while who whom why will with would you your""".split()  # noqa: SIM905
 )
-_COMMON = _FUNCTION | frozenset(
+_COMMON = FUNCTION_WORDS | frozenset(
     """according source sources document documents file files page passage text says say states stated mentions
     mentioned describes described provided information answer question following based""".split()  # noqa: SIM905
 )
@@ -185,7 +185,7 @@ def check(answer: str, hits: Sequence[PassageHit]) -> dict[int, list[str]]:
     """What the sentences that cite passage n state and no passage cited with it holds, by n."""
     answer = _outside_code(answer)
     found = list(marks(answer))
-    known = capitalised((answer, *(hit.text for hit in hits)), _FUNCTION)
+    known = capitalised((answer, *(hit.text for hit in hits)), FUNCTION_WORDS)
     missing: dict[int, list[str]] = {}
     read: dict[tuple[int, ...], Evidence] = {}
     for start, end in sentences(answer):
@@ -196,7 +196,7 @@ def check(answer: str, hits: Sequence[PassageHit]) -> dict[int, list[str]]:
         if cited not in read:
             read[cited] = Evidence(_evidence(hits[number - 1]) for number in cited)
         said = _MARK.sub(" ", answer[start:end])
-        for piece in unsupported(said, read[cited], known=known, common=_FUNCTION):
+        for piece in unsupported(said, read[cited], known=known, common=FUNCTION_WORDS):
             for number in cited:
                 missing.setdefault(number, []).append(piece)
     return missing

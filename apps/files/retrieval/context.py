@@ -54,7 +54,8 @@ def _label(text: str) -> str:
     return as_data(re.sub(r"\s+", " ", text)).strip()[:_LABEL_CHARS]
 
 
-def _head(number: int, hit: PassageHit) -> str:
+def source_head(number: int, hit: PassageHit) -> str:
+    """The line above a source, which says where it is from."""
     heading = f" - {_label(hit.heading)}" if hit.heading else ""
     scanned = " (recognised from a scan)" if hit.source == "ocr" else ""
     return f"[{number}] {_label(hit.file_name)}, page {hit.page}{heading}{scanned}\n"
@@ -72,14 +73,20 @@ def _excerpt(text: str, room: int, count_tokens: Callable[[str], int]) -> str:
 
 
 def fit_sources(
-    hits: Sequence[PassageHit], *, max_tokens: int, count_tokens: Callable[[str], int] = estimate_tokens
+    hits: Sequence[PassageHit],
+    *,
+    max_tokens: int,
+    count_tokens: Callable[[str], int] = estimate_tokens,
+    preface: str = "",
 ) -> GivenSources:
-    """The best passages that fit, in order, the last one shortened if need be. An empty block when none does."""
-    left = max_tokens - count_tokens(_OPEN + _CLOSE)
+    """The best passages that fit, in order, the last one shortened if need be. An empty block when none does.
+    `preface`: what is said before them, as data already."""
+    opening = f"{_OPEN}\n{preface}\n" if preface else _OPEN
+    left = max_tokens - count_tokens(opening + _CLOSE)
     parts: list[str] = []
     given: list[PassageHit] = []
     for hit in hits:
-        head, body = _head(len(given) + 1, hit), as_data(hit.text)
+        head, body = source_head(len(given) + 1, hit), as_data(hit.text)
         room = left - count_tokens(head) - 1
         size = count_tokens(body)
         if size > room:
@@ -92,4 +99,4 @@ def fit_sources(
         left = room - size
     if not given:
         return GivenSources("", ())
-    return GivenSources(_OPEN + "\n" + "\n".join(parts) + _CLOSE, tuple(given))
+    return GivenSources(opening + "\n" + "\n".join(parts) + _CLOSE, tuple(given))

@@ -1,4 +1,4 @@
-"""Questions that name pages ("what does page 9 say", "on the last page", "summarise the document"). Pure.
+"""Questions that name pages ("what does page 9 say", "on the last page"). Pure.
 
 Similarity finds what is about the words of a question; these are about a place. The rule is small on purpose:
 what it does not recognise is ranked as any other question.
@@ -44,23 +44,6 @@ _LAST = re.compile(
     re.IGNORECASE,
 )
 
-_WHOLE = re.compile(
-    r"(?<!\w)(?:"
-    r"(?:summari[sz]e|sum\s+up|recap|outline|tl;?dr|give\s+(?:me\s+)?(?:a|an|the)\s+(?:\w+\s+){0,2}(?:summary|overview|recap))"
-    r"(?!\w)(?![^.?!]{0,60}(?:page|section|chapter|paragraph|table|figure)\s*\d)"
-    r"|what(?:'s|\s+is|\s+are)\s+(?:this|these|the|my)\s+(?:\w+\s+){0,2}(?:documents?|files?|pdfs?|papers?|reports?|texts?)"
-    r"\s+(?:all\s+)?about"
-    r"|(?:main|key)\s+(?:points|ideas|takeaways|findings|topics)\s+(?:of|in|from)\s+(?:this|these|the|my)\s+"
-    r"(?:\w+\s+){0,2}(?:documents?|files?|pdfs?|papers?|reports?|texts?)"
-    r"|zusammenfass\w*|fass\w*\s+[^.?!]{0,60}zusammen|résum\w+|resum\w+"
-    r")",
-    re.IGNORECASE,
-)
-# "Summarise what it says about costs" is about costs.
-_TOPIC = re.compile(
-    r"(?<!\w)(?:about|regarding|concerning|on|über|sur|sobre)\s+(?!it\b|this\b|that\b|the\s+(?:document|file))\w", re.I
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Directed:
@@ -68,10 +51,9 @@ class Directed:
 
     pages: tuple[int, ...] = ()
     from_end: tuple[int, ...] = ()
-    whole: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.pages or self.from_end or self.whole)
+        return bool(self.pages or self.from_end)
 
     def numbers(self, page_count: int) -> tuple[int, ...]:
         """Page numbers in a file of `page_count` pages, in order."""
@@ -101,13 +83,9 @@ def _from_end(question: str) -> list[int]:
 
 
 def directed(question: str) -> Directed:
-    """Which pages the question names, or that it asks about a document as a whole."""
+    """Which pages the question names."""
     question = question[:2_000]
-    pages, from_end = _named(question), _from_end(question)
-    if pages or from_end:
-        return Directed(tuple(dict.fromkeys(pages))[:MAX_PAGES], tuple(dict.fromkeys(from_end)))
-    whole = _WHOLE.search(question)
-    return Directed(whole=whole is not None and not _TOPIC.search(question, whole.end()))
+    return Directed(tuple(dict.fromkeys(_named(question)))[:MAX_PAGES], tuple(dict.fromkeys(_from_end(question))))
 
 
 def spread(count: int, wanted: int) -> Sequence[int]:

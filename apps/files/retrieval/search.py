@@ -22,11 +22,13 @@ from apps.files.indexing.lexical import prepare
 from apps.files.indexing.nearest import has_index
 from apps.files.indexing.vectors import embed_question
 from apps.files.indexing.versions import Served, check, served
-from apps.files.retrieval import sql
+from apps.files.retrieval import sql, survey
 from apps.files.retrieval.fusion import Candidate, Spread, fuse, level, without_duplicates
-from apps.files.retrieval.pages import Directed, directed, spread
+from apps.files.retrieval.pages import Directed, directed
 from apps.files.retrieval.reranking import depth_for, rerank
-from apps.files.types import PassageHit, SearchResult, UnreadyFile
+from apps.files.retrieval.survey import Surveyed
+from apps.files.retrieval.whole import Asks, asks_for, words_of
+from apps.files.types import OutlineLine, PassageHit, SearchResult, SurveyedFile, UnreadyFile
 
 EXACT_BELOW = 10_000
 """Passages in scope up to which each is compared: 1.8 ms at a thousand, and nothing is missed."""
@@ -145,13 +147,13 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What the snapshot held. `first` are the passages of pages that the question names; `whole`: of all pages."""
+    """What the snapshot held. `first` are the passages of pages that the question names."""
 
     ranked: list[PassageHit]
     mode: Mode
     first: list[PassageHit]
-    whole: bool
     unready: tuple[UnreadyFile, ...]
+    surveyed: Surveyed | None = None
 
 
 def _asked(actor: Actor, question: str, versions: Sequence[Served]) -> _Question:
@@ -184,24 +186,30 @@ def _hit(row: Row, score: float) -> PassageHit:
     )
 
 
-def _directed_hits(search: _Search, wanted: Directed, files: Sequence[_FileState], limit: int) -> list[PassageHit]:
-    """Passages of the pages that the question names, or a sample through the whole of each file."""
-    if wanted.whole:
-        pages: dict[UUID, list[int]] = {}
-        for file_id, number in search.rows(sql.OUTLINE):
-            pages.setdefault(file_id, []).append(number)
-        share = max(1, limit // max(1, len(pages)))
-        places = [
-            (file_id, numbers[index]) for file_id, numbers in pages.items() for index in spread(len(numbers), share)
-        ]
-        if not places:
-            return []
-        firsts: dict[tuple[UUID, int], PassageHit] = {}
-        for hit in search.on_pages(places[:limit], 10 * limit):
-            firsts.setdefault((hit.file_id, hit.page), hit)
-        return list(firsts.values())[:limit]
+def _directed_hits(search: _Search, wanted: Directed, files: Sequence[_FileState]) -> list[PassageHit]:
+    """Passages of the pages that the question names."""
     places = [(file.id, number) for file in files for number in wanted.numbers(file.page_count)]
     return search.on_pages(places, MAX_ON_PAGES) if places else []
+
+
+def _surveyed(search: _Search, asks: Asks, files: Sequence[_FileState], limit: int) -> Surveyed | None:
+    """The survey that the question needs; None where the files have nothing to give yet."""
+    drawn = [SurveyedFile(file.id, file.name, file.page_count) for file in files]
+    if asks in (Asks.LIST, Asks.COUNT) and (words := words_of(search.question.text)):
+        rows = search.rows(sql.WORDS, question=prepare(" ".join(words)))
+        plan = survey.by_words(drawn, [survey.Found(*row) for row in rows], words, limit)
+    else:
+        places = [survey.Place(*row) for row in search.rows(sql.OUTLINE)]
+        lines = [
+            OutlineLine(file_id, title, first, last, text, tuple(pages))
+            for file_id, title, first, last, text, pages in search.rows(sql.SUMMARIES)
+        ]
+        plan = survey.by_spread(drawn, places, lines, limit)
+    rows = search.rows(sql.PASSAGES, passages=list(plan.passages))
+    hits = {row[0]: _hit(row, 1.0) for row in rows}
+    if not hits and not plan.survey.words:
+        return None
+    return survey.without_gaps([hits.get(passage) for passage in plan.passages], plan.survey)
 
 
 def _merge(first: Sequence[PassageHit], ranked: Sequence[PassageHit], limit: int) -> tuple[PassageHit, ...]:
@@ -218,49 +226,62 @@ def _merge(first: Sequence[PassageHit], ranked: Sequence[PassageHit], limit: int
     return tuple(without_duplicates(((hit.text, hit) for hit in (*first, *others)), limit))
 
 
-def search_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str, limit: int = 8) -> SearchResult:
+def search_passages(
+    actor: Actor, *, file_ids: Sequence[UUID], query: str, limit: int = 8, survey_limit: int = 0
+) -> SearchResult:
     """The passages of these files that the question needs, best first, as far as the actor may see them.
 
-    Unknown, foreign and deleted files contribute nothing; `unready` names files of which pages are still being read or
-    could not be read. Raises nothing of its own.
+    A question about whole files gets a survey of them instead, of `survey_limit` passages where that is given. Unknown,
+    foreign and deleted files contribute nothing; `unready` names files of which pages are still being read or could not
+    be read. Raises nothing of its own.
     """
-    question, limit = _bounded(query, limit)
+    question, limits = _bounded(query, limit, survey_limit)
     if not file_ids:
         return SearchResult((), "keyword", ())
-    found = _find(actor, file_ids, _asked(actor, question, served()), limit)
-    return _result(actor, question, found, limit)
+    found = _find(actor, file_ids, _asked(actor, question, served()), limits)
+    return _result(actor, question, found, limits[0])
 
 
-async def asearch_passages(actor: Actor, *, file_ids: Sequence[UUID], query: str, limit: int = 8) -> SearchResult:
+async def asearch_passages(
+    actor: Actor, *, file_ids: Sequence[UUID], query: str, limit: int = 8, survey_limit: int = 0
+) -> SearchResult:
     """`search_passages` for async code: waiting for models holds no database thread."""
-    question, limit = _bounded(query, limit)
+    question, limits = _bounded(query, limit, survey_limit)
     if not file_ids:
         return SearchResult((), "keyword", ())
     asked = await asyncio.to_thread(_asked, actor, question, await in_db(served))
-    found = await in_db(_find, actor, file_ids, asked, limit)
-    return await asyncio.to_thread(_result, actor, question, found, limit)
+    found = await in_db(_find, actor, file_ids, asked, limits)
+    return await asyncio.to_thread(_result, actor, question, found, limits[0])
 
 
-def _bounded(query: str, limit: int) -> tuple[str, int]:
-    return query.replace("\x00", " ")[:MAX_QUESTION_CHARS], max(1, min(limit, MAX_LIMIT))
+Limits = tuple[int, int]
+"""Passages that are ranked, and passages of a survey."""
 
 
-def _find(actor: Actor, file_ids: Sequence[UUID], question: _Question, limit: int) -> _Found:
+def _bounded(query: str, limit: int, survey_limit: int) -> tuple[str, Limits]:
+    limit = max(1, min(limit, MAX_LIMIT))
+    return query.replace("\x00", " ")[:MAX_QUESTION_CHARS], (limit, max(1, min(survey_limit or limit, MAX_LIMIT)))
+
+
+def _find(actor: Actor, file_ids: Sequence[UUID], question: _Question, limits: Limits) -> _Found:
     with transaction.atomic():
         search = _Search(actor, file_ids, question)
         files = search.files()
         if not files:
-            return _Found([], "keyword", [], False, ())
-        ranked, mode = search.ranked(depth_for(limit))
-        wanted = directed(question.text)
-        first = _directed_hits(search, wanted, files, limit) if wanted else []
+            return _Found([], "keyword", [], ())
+        ranked, mode = search.ranked(depth_for(limits[0]))
+        wanted, asks = directed(question.text), asks_for(question.text)
+        first = _directed_hits(search, wanted, files) if wanted else []
+        surveyed = _surveyed(search, asks, files, limits[1]) if asks and not wanted else None
     unready = tuple(file.unready for file in files if file.unready is not None)
-    return _Found(ranked, mode, first, bool(wanted and wanted.whole), unready)
+    return _Found(ranked, mode, first, unready, surveyed)
 
 
 def _result(actor: Actor, question: str, found: _Found, limit: int) -> SearchResult:
-    if found.first and found.whole:
-        return SearchResult(_merge(found.first, [], limit), found.mode, found.unready)
+    whole = found.surveyed
+    if whole is not None and whole.hits:
+        return SearchResult(whole.hits, found.mode, found.unready, survey=whole.survey)
     hits, reranked = rerank(actor, question, found.ranked)
     best = without_duplicates(((hit.text, hit) for hit in hits), limit)
-    return SearchResult(_merge(found.first, best, limit), found.mode, found.unready, reranked)
+    told = whole.survey if whole is not None else None  # the words stand nowhere, which is worth saying
+    return SearchResult(_merge(found.first, best, limit), found.mode, found.unready, reranked, told)

@@ -14,6 +14,7 @@ from apps.files.indexing.lexical import CONFIGURATION
 K1, B = 1.2, 0.75
 MAX_LEXEMES = 48
 MAX_SAMPLE = 1_000
+MAX_OUTLINED = 20_000  # passages of whole files that are looked at
 MAX_LISTED = 500  # page numbers that a search result names as not readable
 
 _SCOPE = """
@@ -166,11 +167,42 @@ ORDER BY array_position(%(files)s::uuid[], passage.file_id), passage.page_number
 LIMIT %(limit)s
 """
 
+# Without texts: where passages stand, of whole files.
 OUTLINE = f"""
 WITH {_SCOPE}
-SELECT passage.file_id, passage.page_number FROM files_passage AS passage
-WHERE {_MINE} AND passage.ordinal = 0
-ORDER BY array_position(%(files)s::uuid[], passage.file_id), passage.page_number
+SELECT passage.id, passage.file_id, passage.page_number, passage.heading FROM files_passage AS passage
+WHERE {_MINE}
+ORDER BY array_position(%(files)s::uuid[], passage.file_id), passage.page_number, passage.ordinal
+LIMIT {MAX_OUTLINED}
+"""
+
+# Every passage that has a word of the question, and how many of them it has.
+WORDS = f"""
+WITH {_SCOPE}, found AS (
+    SELECT posting.passage_id, count(*) AS words FROM files_posting AS posting
+    WHERE posting.organization_id = %(organization)s
+        AND posting.lexeme = ANY(ARRAY(
+            SELECT lexeme FROM unnest(to_tsvector('{CONFIGURATION}', %(question)s)) LIMIT {MAX_LEXEMES}
+        ))
+        AND posting.file_id = ANY(ARRAY(SELECT id FROM scope))
+    GROUP BY posting.passage_id
+)
+SELECT passage.id, passage.file_id, passage.page_number, found.words
+FROM found JOIN files_passage AS passage ON passage.id = found.passage_id
+WHERE {_MINE}
+ORDER BY array_position(%(files)s::uuid[], passage.file_id), passage.page_number, passage.ordinal
+LIMIT {MAX_OUTLINED}
+"""
+
+SUMMARIES = f"""
+WITH {_SCOPE}
+SELECT section.file_id, section.title, section.first_page, section.last_page, section.text, section.pages
+FROM files_summary AS summary
+JOIN scope ON scope.id = summary.file_id
+JOIN files_summary_section AS section ON section.file_id = summary.file_id
+WHERE summary.organization_id = %(organization)s AND summary.state = 'ready'
+    AND section.level = 0 AND section.text <> ''
+ORDER BY array_position(%(files)s::uuid[], section.file_id), section.ordinal
 """
 
 # A page counts as readable once its keywords are in the index; a page without a row was not reached yet. A file is

@@ -150,6 +150,7 @@ describe('the page', () => {
       notices: [
         { kind: 'keyword_only' },
         { kind: 'unready', files },
+        { kind: 'survey', survey: { way: 'spread', words: [], files: [{ file_id: 'f', file_name: 'survey.pdf', page_count: 120, pages: [1, 2], summarised: [], found: [] }] } },
         { kind: 'reconstructed', at: 5, attempt: 2, replica: 'm/1' },
         { kind: 'escalated', from_model: 'small', to_model: 'large', why: 'its answer was empty' },
       ],
@@ -159,6 +160,7 @@ describe('the page', () => {
     render(<App />)
     expect(await screen.findByText(/continued on another replica/)).toBeTruthy()
     expect(screen.getByText(/searched by keywords only/)).toBeTruthy()
+    expect(screen.getByText('This covers 2 of 120 pages of survey.pdf.')).toBeTruthy()
     expect(screen.getByText('small did not manage (its answer was empty). large answered instead.')).toBeTruthy()
     expect(screen.getByText('Pages 7–9 of survey.pdf were not read yet; page 2 of survey.pdf could not be read. letters.pdf was not read yet.')).toBeTruthy()
     expect(calls).not.toContain('GET /api/runs/r1/events')

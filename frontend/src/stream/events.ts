@@ -1,5 +1,5 @@
 /** The union of run events, as the server's event log holds them, and the check at the border. Knows nothing of transport. */
-import type { Citation, Message, Passage, RunError, UnreadyFile } from '@/shared/api/types'
+import type { Citation, Message, Passage, RunError, Survey, UnreadyFile } from '@/shared/api/types'
 
 export interface Usage {
   prompt_tokens: number
@@ -35,6 +35,8 @@ export interface PassagesEvent {
   passages: Passage[]
   mode: 'hybrid' | 'mixed' | 'keyword'
   unready: UnreadyFile[]
+  /** For questions about whole files. */
+  survey?: Survey | null
 }
 
 export interface ReconstructedEvent {

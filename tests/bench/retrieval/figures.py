@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from apps.files.retrieval.fusion import FILE_WEIGHT, KEYWORD_WEIGHT
-from tests.bench.retrieval import scope, sets
+from tests.bench.retrieval import rule, scope, sets
 from tests.bench.retrieval.judging import Judge, Weights
 from tests.bench.retrieval.stored import StoredSet
 
@@ -30,7 +30,7 @@ def _learnt(judged: sets.JudgedSet) -> Iterator[tuple[str, float]]:
 
 
 def measure(folder: Path) -> dict[str, float]:
-    figures: dict[str, float] = {}
+    figures = dict(rule.measure())
     for learning in (sets.documentation(folder / "code-retrieval"), sets.library()):
         figures |= dict(_learnt(learning))
     code = Judge(StoredSet(sets.code(folder / "code-retrieval")))

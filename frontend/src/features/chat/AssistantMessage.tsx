@@ -6,6 +6,7 @@ import { IconBranch, IconError, IconInfo, IconMore, IconRetry } from '@/shared/u
 import type { Citation, Message, RunError, RunNotice } from '@/shared/api'
 import { BranchSwitcher } from './BranchSwitcher'
 import styles from './Message.module.css'
+import { noticeText } from './notices'
 import { RunStatus } from './RunStatus'
 import { isFinal } from './thread'
 import { useLiveRun } from './useLiveRun'
@@ -127,44 +128,6 @@ function Notices({ notices }: { notices: readonly RunNotice[] }) {
   ))
 }
 
-function noticeText(notice: RunNotice): string {
-  switch (notice.kind) {
-    case 'reconstructed':
-      return 'A replica was lost while writing. The answer was continued on another replica.'
-    case 'keyword_only':
-      return 'Files were searched by keywords only. Search by meaning is not ready yet.'
-    case 'keyword_partly':
-      return 'Some passages were searched by keywords only. Search by meaning is being renewed for them.'
-    case 'unready':
-      return notice.files.map(unreadyText).join(' ')
-    case 'escalated':
-      return `${notice.from_model} did not manage (${notice.why}). ${notice.to_model} answered instead.`
-    default:
-      return ''
-  }
-}
-
-function unreadyText({ file_name: name, pages_pending: pending, pages_failed: failed }: { file_name: string; pages_pending: number[]; pages_failed: number[] }): string {
-  const parts = []
-  if (pending.length > 0) parts.push(`${pageRange(pending)} of ${name} ${pending.length > 1 ? 'were' : 'was'} not read yet`)
-  if (failed.length > 0) parts.push(`${pageRange(failed)} of ${name} could not be read`)
-  // Nothing is known of a file yet whose reading has just begun, not even how many pages it has.
-  if (parts.length === 0) return `${name} was not read yet.`
-  const sentence = `${parts.join('; ')}.`
-  return sentence.charAt(0).toUpperCase() + sentence.slice(1)
-}
-
-/** [7, 8, 9, 12] -> "pages 7–9, 12" */
-export function pageRange(pages: readonly number[]): string {
-  const ranges: [number, number][] = []
-  for (const page of pages.toSorted((a, b) => a - b)) {
-    const last = ranges.at(-1)
-    if (last && page <= last[1] + 1) last[1] = page
-    else ranges.push([page, page])
-  }
-  const words = ranges.map(([from, to]) => (from === to ? String(from) : `${from}–${to}`)).join(', ')
-  return `${pages.length > 1 ? 'pages' : 'page'} ${words}`
-}
 
 /** While an answer is written, the earlier ones can be read. */
 function OtherVersions({ message, siblings, onSelect }: AssistantMessageProps) {

@@ -3,6 +3,7 @@ import { useState, type ReactNode } from 'react'
 import { describeError, request, useResource, type Id, type RunContext, type RunDetail } from '@/shared/api'
 import { Button, Dialog, Notice, Skeleton } from '@/shared/ui'
 import { IconError } from '@/shared/ui/icons'
+import { surveyText } from '@/shared/words'
 import styles from './RunDetails.module.css'
 import { duration, phasesOf, tokensPerSecond, type Phase } from './timing'
 
@@ -140,6 +141,7 @@ function Sent({ runId }: { runId: Id }) {
         </button>
       </h3>
       {open && !data && (error ? <p>{describeError(error)}</p> : <Skeleton lines={[90, 60]} />)}
+      {open && data?.survey && <p>{surveyText(data.survey)}</p>}
       {open &&
         data?.messages.map((message, index) => (
           // oxlint-disable-next-line react/no-array-index-key -- a prompt does not change

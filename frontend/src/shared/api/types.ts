@@ -31,6 +31,8 @@ export type Citation = Omit<Schemas['Citation'], 'boxes'> & { boxes: Box[] }
 export type Passage = Citation
 
 export type UnreadyFile = Schemas['UnreadyFile']
+/** What of whole files the model was given, for a question about them. */
+export type Survey = Schemas['Survey']
 
 /** What a reader of a run is told besides its text. The schema cannot say which field belongs to which kind. */
 export type RunNotice =
@@ -42,6 +44,8 @@ export type RunNotice =
   | { kind: 'keyword_partly' }
   /** Parts of the files that could not be searched yet. */
   | { kind: 'unready'; files: UnreadyFile[] }
+  /** The question was about whole files, of which perhaps not everything could be given. */
+  | { kind: 'survey'; survey: Survey }
   /** The answer of the first model failed its checks. */
   | { kind: 'escalated'; from_model: string; to_model: string; why: string }
 
