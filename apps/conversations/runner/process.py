@@ -20,6 +20,7 @@ from apps.conversations.runner.execution import Execution
 from apps.conversations.runner.exporter import exporting
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.placing import AnswerLengths
+from apps.conversations.runner.remembering import remember
 from apps.conversations.runner.titles import make_title
 from apps.conversations.services import runs
 from apps.conversations.services.handoff import CANCEL_CHANNEL
@@ -193,6 +194,9 @@ class RunnerProcess:
                 del self.executions[claimed.id]
         if len(execution.turns) == 1 and execution.writer.text_length and not self.stopping.is_set():
             await make_title(self.pool, claimed, execution.turns[0].text, execution.writer.text)
+        elif execution.history is not None and not self.stopping.is_set():
+            length = execution.model.context_length if execution.model else 0
+            await remember(self.pool, execution.claimed, execution.history, length or 2_048)
 
     async def _renew(self) -> None:
         assert self.id is not None

@@ -14,6 +14,7 @@ from apps.conversations.access import access_conversation, access_message, own_c
 from apps.conversations.models import Conversation, Message, Run
 from apps.conversations.selectors import View, conversation_view, conversation_views
 from apps.conversations.services.idempotency import KEY_LIFE, MISMATCH
+from apps.conversations.services.older import forget_older
 from apps.conversations.types import ACTIVE
 from apps.core.errors import Gone, IdempotencyMismatch
 from apps.core.ids import new_id
@@ -115,6 +116,7 @@ def delete_conversation(actor: Actor, *, id: UUID) -> list[UUID]:
     row = access_conversation(actor, id, lock=True)
     row.deleted_at = timezone.now()
     row.save(update_fields=["deleted_at"])
+    forget_older(row.id)
     announce(row)
     return list(
         Run.objects.filter(conversation_id=row.id, state__in=[s.value for s in ACTIVE]).values_list("id", flat=True)

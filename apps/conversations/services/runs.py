@@ -85,7 +85,7 @@ _TURNS = """
         FROM branch b JOIN conversations_message m ON m.conversation_id = %(c)s AND m.id = b.parent_id
         WHERE b.depth < %(limit)s
     )
-    SELECT b.role, b.text, b.file_ids, r.replica
+    SELECT b.role, b.text, b.file_ids, r.replica, b.id
     FROM branch b LEFT JOIN conversations_run r ON r.id = b.run_id AND b.role = 'assistant'
     ORDER BY b.depth DESC
 """
@@ -204,7 +204,7 @@ def _claimed(row: dict[str, Any]) -> ClaimedRun:
 def load_turns(conversation_id: UUID, question_id: UUID) -> tuple[Turn, ...]:
     """The branch that ends with a question, oldest first; the newest of a longer one."""
     rows = prepared(_TURNS, {"c": conversation_id, "leaf": question_id, "limit": MAX_TURNS})
-    return tuple(Turn(role, text, tuple(file_ids), replica or "") for role, text, file_ids, replica in rows)
+    return tuple(Turn(role, text, tuple(file_ids), replica or "", id) for role, text, file_ids, replica, id in rows)
 
 
 def save_context(run_id: UUID, attempt: int, *, context: View, model: str, replica: str) -> bool:

@@ -1,4 +1,4 @@
-"""How well the rule tells questions about whole files from others, by the questions it was written with and by others."""
+"""How well the rule tells questions about whole files from others, on those it was written with and on others."""
 
 from __future__ import annotations
 
