@@ -107,7 +107,6 @@ CASES: dict[tuple[str, str], Case] = {
     ("post", f"{F}/{{file_id}}/cancel"): Case("owned", owner=only(200, 409)),
     ("post", f"{F}/{{file_id}}/retry"): Case("owned", owner=only(200, 409)),
     ("get", f"{F}/{{file_id}}/summary"): Case("owned"),
-    # The file is ready, and a model is published.
     ("post", f"{F}/{{file_id}}/summary"): Case("owned", owner=only(202)),
     ("get", f"{F}/{{file_id}}/content"): Case("owned", owner=only(200, 302)),
     ("get", f"{F}/{{file_id}}/pages"): Case("owned"),

@@ -199,7 +199,8 @@ def test_the_search_reads_its_own_conversation_by_indexes() -> None:
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE conversations_turnindex, conversations_turnposting, conversations_message")
     branch = older._Branch(actor, conversation, ids[-1])
-    plan = branch.rows(f"EXPLAIN (FORMAT TEXT) {older._FIND}", sent=[], question="tomatoes", vector=None, version="-")
-    text = "\n".join(line for (line,) in plan)
+    plan = branch.rows(f"EXPLAIN (FORMAT TEXT) {older._SCORES}", question="tomatoes", vector=None, version="-")
+    walk = branch.rows(f"EXPLAIN (FORMAT TEXT) {older._WALK}")
+    text = "\n".join(line for (line,) in (*plan, *walk))
     assert "Seq Scan on conversations_turnposting" not in text
     assert "Seq Scan on conversations_message" not in text

@@ -50,6 +50,7 @@ def measurements() -> list[Measurement]:
         Measurement("files"),
         Measurement("ingest"),
         Measurement("poison"),
+        Measurement("context"),
         Measurement("failover"),
         Measurement("citations", _optional("PARLEY_BENCH_CITATIONS")),
         Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),

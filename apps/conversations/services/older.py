@@ -8,20 +8,24 @@ messages; it is made only for conversations that do not fit a prompt, and goes w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from django.db import connection, transaction
 
 from apps.accounts.types import Actor
+from apps.conversations.access import access_conversation
 from apps.conversations.models import BranchSummary, Conversation, TurnIndex, TurnPosting
 from apps.conversations.types import TERMINAL, Memo, OlderTurns, Turn
+from apps.core.errors import NotFound
 from apps.files.public import SEARCH_CONFIGURATION, Candidate, fuse, prepare, vectors_version
 
 MAX_BRANCH = 4_000
 """Messages of a branch that are looked at, from its end."""
 INDEXED_AT_ONCE = 400
+INDEXED_AT_A_QUESTION = 200
+"""Somebody waits: of a conversation that no run has left its index of (a copy, say) the rest follows behind it."""
 EMBEDDED_AT_ONCE = 32
 DEPTH = 40
 MAX_HITS = 12
@@ -48,7 +52,7 @@ _UNINDEXED = f"""
 WITH RECURSIVE {_BRANCH}
 SELECT m.id, left(m.text, {MAX_INDEXED_CHARS})
 FROM branch JOIN conversations_message m ON m.conversation_id = %(c)s AND m.id = branch.id
-WHERE m.text <> '' AND m.status = ANY(%(ended)s) AND NOT EXISTS (
+WHERE m.status = ANY(%(ended)s) AND NOT EXISTS (
     SELECT FROM conversations_turnindex i WHERE i.conversation_id = %(c)s AND i.message_id = branch.id
 )
 ORDER BY branch.depth DESC LIMIT %(most)s
@@ -68,58 +72,55 @@ INSERT INTO conversations_turnposting (conversation_id, message_id, lexeme, tf)
 SELECT %(c)s, id, lexeme, tf FROM lexed
 ON CONFLICT DO NOTHING
 """
-# BM25 over the branch's own statistics, and the nearest by meaning where there are vectors of the present version.
-_FIND = f"""
-WITH RECURSIVE {_BRANCH},
-older AS MATERIALIZED (
-    SELECT i.message_id, i.length,
-        CASE WHEN i.embedding_version = %(version)s THEN 1 - (i.embedding <=> %(vector)s::vector) END AS cosine
-    FROM branch JOIN conversations_turnindex i ON i.conversation_id = %(c)s AND i.message_id = branch.id
-    WHERE NOT branch.id = ANY(%(sent)s)
-),
-statistics AS MATERIALIZED (
-    SELECT count(*)::float8 AS turns, greatest(coalesce(avg(length), 1), 1)::float8 AS length FROM older
-),
-found AS MATERIALIZED (
-    SELECT posting.message_id, posting.tf, older.length, count(*) OVER (PARTITION BY posting.lexeme) AS turns
-    FROM conversations_turnposting posting JOIN older ON older.message_id = posting.message_id
+_WALK = f"""
+WITH RECURSIVE {_BRANCH}
+SELECT id FROM branch ORDER BY depth DESC
+"""
+# Every turn of the conversation's index with BM25 and the cosine; which of them are of the branch is then a look into a
+# set. To join the walk here costs ten times as much, since nobody can tell the planner how long it is.
+_SCORES = f"""
+WITH mine AS MATERIALIZED (
+    SELECT id FROM conversations_conversation
+    WHERE id = %(c)s AND organization_id = %(organization)s AND owner_id = %(owner)s AND deleted_at IS NULL
+), statistics AS MATERIALIZED (
+    SELECT count(*)::float8 AS turns, greatest(coalesce(avg(length), 1), 1)::float8 AS length
+    FROM conversations_turnindex WHERE conversation_id = %(c)s
+), found AS MATERIALIZED (
+    SELECT posting.message_id, posting.tf, count(*) OVER (PARTITION BY posting.lexeme) AS turns
+    FROM conversations_turnposting posting
     WHERE posting.conversation_id = %(c)s AND posting.lexeme = ANY(ARRAY(
         SELECT lexeme FROM unnest(to_tsvector('{SEARCH_CONFIGURATION}', %(question)s)) LIMIT 48
     ))
-),
-keywords AS (
-    SELECT message_id, sum(
+), keywords AS (
+    SELECT found.message_id, sum(
         ln(1 + (statistics.turns - found.turns + 0.5) / (found.turns + 0.5))
-        * found.tf * {K1 + 1} / (found.tf + {K1} * ({1 - B} + {B} * found.length / statistics.length))
+        * found.tf * {K1 + 1} / (found.tf + {K1} * ({1 - B} + {B} * i.length / statistics.length))
     ) AS score
-    FROM found CROSS JOIN statistics GROUP BY message_id ORDER BY score DESC, message_id LIMIT {DEPTH}
-),
-nearest AS (SELECT message_id FROM older WHERE cosine IS NOT NULL ORDER BY cosine DESC LIMIT {DEPTH})
-SELECT older.message_id, coalesce(keywords.score, 0), older.cosine
-FROM (SELECT message_id FROM keywords UNION SELECT message_id FROM nearest) AS either
-JOIN older ON older.message_id = either.message_id
-LEFT JOIN keywords ON keywords.message_id = either.message_id
-ORDER BY older.message_id
+    FROM found JOIN conversations_turnindex i ON i.conversation_id = %(c)s AND i.message_id = found.message_id
+    CROSS JOIN statistics GROUP BY found.message_id
+)
+SELECT i.message_id, coalesce(keywords.score, 0),
+    CASE WHEN i.embedding_version = %(version)s THEN 1 - (i.embedding <=> %(vector)s::vector) END
+FROM mine JOIN conversations_turnindex i ON i.conversation_id = mine.id
+LEFT JOIN keywords ON keywords.message_id = i.message_id
 """
-_TURNS = f"""
-WITH RECURSIVE {_BRANCH}
-SELECT m.id, m.role, m.text, (SELECT max(depth) FROM branch) - branch.depth + 1
-FROM branch JOIN conversations_message m ON m.conversation_id = %(c)s AND m.id = branch.id
-WHERE m.id = ANY(%(ids)s::uuid[])
+_MEMOS = """
+SELECT s.message_id FROM conversations_branchsummary s JOIN conversations_conversation c ON c.id = s.conversation_id
+WHERE c.id = %(c)s AND c.organization_id = %(organization)s AND c.owner_id = %(owner)s AND c.deleted_at IS NULL
 """
-_MEMO = f"""
-WITH RECURSIVE {_BRANCH}
-SELECT (SELECT max(depth) FROM branch), memo.message_id, memo.turns, memo.text, memo.model
-FROM (SELECT 1) AS always LEFT JOIN (
-    SELECT s.* FROM branch JOIN conversations_branchsummary s
-        ON s.conversation_id = %(c)s AND s.message_id = branch.id
-    ORDER BY branch.depth LIMIT 1
-) AS memo ON true
+_TURNS = """
+SELECT m.id, m.role, m.text FROM conversations_message m JOIN conversations_conversation c ON c.id = m.conversation_id
+WHERE m.conversation_id = %(c)s AND m.id = ANY(%(ids)s::uuid[])
+    AND c.organization_id = %(organization)s AND c.owner_id = %(owner)s AND c.deleted_at IS NULL
+"""
+_MEMO = """
+SELECT s.message_id, s.turns, s.text, s.model
+FROM conversations_branchsummary s JOIN conversations_conversation c ON c.id = s.conversation_id
+WHERE s.conversation_id = %(c)s AND s.message_id = %(id)s
+    AND c.organization_id = %(organization)s AND c.owner_id = %(owner)s AND c.deleted_at IS NULL
 """
 _NEXT = f"""
-WITH RECURSIVE {_BRANCH}, numbered AS (
-    SELECT id, (SELECT max(depth) FROM branch) - depth + 1 AS number FROM branch
-)
+WITH RECURSIVE {_BRANCH}, numbered AS (SELECT id, (SELECT max(depth) FROM branch) - depth + 1 AS number FROM branch)
 SELECT m.id, m.role, m.text, numbered.number
 FROM numbered JOIN conversations_message m ON m.conversation_id = %(c)s AND m.id = numbered.id
 WHERE numbered.number > %(after)s AND numbered.number <= %(upto)s
@@ -144,9 +145,15 @@ class _Branch:
             cursor.execute(statement, {**self.parameters, **extra})
             return cursor.fetchall() if cursor.description else []
 
-    def turns(self, ids: Sequence[UUID]) -> dict[UUID, Turn]:
-        rows = self.rows(_TURNS, ids=list(ids))
-        return {id: Turn(role, text, id=id, number=number) for id, role, text, number in rows}
+    def numbers(self) -> dict[UUID, int]:
+        """Its messages with their numbers, from 1."""
+        return {id: number for number, (id,) in enumerate(self.rows(_WALK), start=1)}
+
+    def memo(self, numbers: Mapping[UUID, int]) -> Memo | None:
+        """The summary that covers most of it."""
+        last = max((id for (id,) in self.rows(_MEMOS) if id in numbers), key=numbers.__getitem__, default=None)
+        rows = self.rows(_MEMO, id=last) if last else []
+        return Memo(*rows[0]) if rows else None
 
 
 # Finding
@@ -160,35 +167,49 @@ def find_older(
     Messages that are not in the index yet are put there first, a bounded number of them. A conversation that is not the
     actor's has nothing.
     """
-    index_turns(actor, conversation_id, leaf)
     branch = _Branch(actor, conversation_id, leaf)
-    ((total, *memo),) = branch.rows(_MEMO)
-    rows = branch.rows(
-        _FIND, sent=list(sent), question=prepare(question), vector=vector, version=vectors_version() if vector else "-"
-    )
-    candidates = [Candidate(id, conversation_id, keyword, cosine) for id, keyword, cosine in rows]
-    near = {c.passage_id for c in candidates if c.keyword > 0 or (c.cosine or 0.0) >= LEAST_COSINE}
-    best = [id for id, _ in fuse(candidates) if id in near][:MAX_HITS]
-    known = branch.turns(best) if best else {}
+    version = vectors_version() if vector else "-"
+    wanted = {"question": prepare(question), "vector": vector, "version": version}
+    numbers = branch.numbers()
+    rows = branch.rows(_SCORES, **wanted)
+    if numbers.keys() - {leaf} - {id for id, *_ in rows} and _index(branch, actor, INDEXED_AT_A_QUESTION):
+        rows = branch.rows(_SCORES, **wanted)
+    left_out = numbers.keys() - {leaf, *sent}
+    candidates = _best([Candidate(id, conversation_id, *scores) for id, *scores in rows if id in left_out])
+    best = [id for id, _ in fuse(candidates)][:MAX_HITS]
+    said = {id: (role, text) for id, role, text in branch.rows(_TURNS, ids=best)} if best else {}
     return OlderTurns(
-        total=int(total or 0),
-        hits=tuple(known[id] for id in best if id in known),
+        total=len(numbers),
+        hits=tuple(Turn(*said[id], id=id, number=numbers[id]) for id in best if id in said),
         mode="hybrid" if any(candidate.cosine is not None for candidate in candidates) else "keyword",
-        memo=Memo(*memo) if memo[0] is not None else None,
+        memo=branch.memo(numbers),
     )
+
+
+def _best(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Those that rank high by keywords or by meaning, and have something to do with the question."""
+    near = [c for c in candidates if c.keyword > 0 or (c.cosine or 0.0) >= LEAST_COSINE]
+    by_keyword = sorted(near, key=lambda c: -c.keyword)[:DEPTH]
+    by_meaning = sorted(near, key=lambda c: -(c.cosine or 0.0))[:DEPTH]
+    return list({c.passage_id: c for c in (*by_keyword, *by_meaning)}.values())
 
 
 def index_turns(actor: Actor, conversation_id: UUID, leaf: UUID, *, most: int = INDEXED_AT_ONCE) -> int:
     """Make up to `most` messages of the branch findable by keywords, oldest first; how many were. Repeatable."""
-    branch = _Branch(actor, conversation_id, leaf)
+    return _index(_Branch(actor, conversation_id, leaf), actor, most)
+
+
+def _index(branch: _Branch, actor: Actor, most: int) -> int:
     rows = branch.rows(_UNINDEXED, most=most, ended=[state.value for state in TERMINAL])
     if not rows:
         return 0
-    with transaction.atomic():
-        # Whoever deletes the conversation waits for this, and finds what it has written.
-        if not Conversation.objects.select_for_update().filter(id=conversation_id, deleted_at=None).exists():
-            return 0
-        branch.rows(_INDEX, ids=[id for id, _ in rows], texts=[prepare(text) for _, text in rows])
+    try:
+        with transaction.atomic():
+            # Whoever deletes the conversation waits for this, and finds what it has written.
+            access_conversation(actor, branch.parameters["c"], lock=True)
+            branch.rows(_INDEX, ids=[id for id, _ in rows], texts=[prepare(text) for _, text in rows])
+    except NotFound:
+        return 0
     return len(rows)
 
 
@@ -233,8 +254,8 @@ def turns_after(
 
 def latest_memo(actor: Actor, conversation_id: UUID, leaf: UUID) -> Memo | None:
     """The summary that covers most of the branch."""
-    ((_, *memo),) = _Branch(actor, conversation_id, leaf).rows(_MEMO)
-    return Memo(*memo) if memo[0] is not None else None
+    branch = _Branch(actor, conversation_id, leaf)
+    return branch.memo(branch.numbers())
 
 
 @transaction.atomic
