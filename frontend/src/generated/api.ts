@@ -193,6 +193,17 @@ export interface components {
             mine: components["schemas"]["KeptFiles"];
             organization: components["schemas"]["KeptFiles"];
         };
+        History: {
+            left_out: number;
+            /** @description Older ones that the question needed. */
+            recalled: components["schemas"]["RecalledTurn"][];
+            /** @description Of them word for word, the newest. */
+            sent: number;
+            /** @description Of the oldest, where one is kept. */
+            summary: components["schemas"]["Memo"] | null;
+            /** @description Turns before the question. */
+            total: number;
+        };
         KeptFiles: {
             bytes: number;
             bytes_at_most: number | null;
@@ -220,6 +231,12 @@ export interface components {
         Me: {
             organization: components["schemas"]["Organization"];
             user: components["schemas"]["User"];
+        };
+        Memo: {
+            model: string;
+            text: string;
+            /** @description It is of this many, from the first. */
+            turns: number;
         };
         Message: {
             citations: components["schemas"]["Citation"][];
@@ -344,18 +361,21 @@ export interface components {
             /** @description Of `escalated`: the model that did not manage. */
             from_model?: string;
             /**
-             * @description Another replica went on with the answer, files were searched without vectors, pages could not be searched, or a stronger model answered instead.
+             * @description Another replica went on with the answer, files were searched without vectors, pages could not be searched, the question was about whole files, or a stronger model answered instead.
              *
              *     * `reconstructed` - reconstructed
              *     * `keyword_only` - keyword_only
              *     * `keyword_partly` - keyword_partly
              *     * `unready` - unready
+             *     * `survey` - survey
              *     * `escalated` - escalated
              * @enum {string}
              */
-            kind: "reconstructed" | "keyword_only" | "keyword_partly" | "unready" | "escalated";
+            kind: "reconstructed" | "keyword_only" | "keyword_partly" | "unready" | "survey" | "escalated";
             /** @description Of `reconstructed`. */
             replica?: string | null;
+            /** @description Of `survey`: what of whole files the model was given. */
+            survey?: components["schemas"]["Survey"];
             /** @description Of `escalated`: the model that answered. */
             to_model?: string;
             /** @description Of `escalated`: what was wrong with the first answer. */
@@ -479,6 +499,18 @@ export interface components {
             step: string;
             text: string;
         };
+        RecalledTurn: {
+            /** Format: uuid */
+            message_id: string;
+            /** @description In its branch, from 1. */
+            number: number;
+            /**
+             * @description * `user` - user
+             *     * `assistant` - assistant
+             * @enum {string}
+             */
+            role: "user" | "assistant";
+        };
         Receipt: {
             bytes: number;
             /** Format: date-time */
@@ -554,6 +586,8 @@ export interface components {
             ttft_ms: number | null;
         };
         RunContext: {
+            /** @description What it had of the conversation. */
+            history: components["schemas"]["History"] | null;
             messages: {
                 [key: string]: unknown;
             }[];
@@ -561,6 +595,8 @@ export interface components {
             passages: {
                 [key: string]: unknown;
             }[];
+            /** @description For questions about whole files. */
+            survey: components["schemas"]["Survey"] | null;
             unready: {
                 [key: string]: unknown;
             }[];
@@ -676,6 +712,31 @@ export interface components {
             matched: boolean;
             pages: number[];
             text: string;
+        };
+        Survey: {
+            files: components["schemas"]["SurveyedFile"][];
+            /**
+             * @description Passages evenly through the files, summaries of their sections too, or a search of every page.
+             *
+             *     * `spread` - spread
+             *     * `summary` - summary
+             *     * `words` - words
+             * @enum {string}
+             */
+            way: "spread" | "summary" | "words";
+            words: string[];
+        };
+        SurveyedFile: {
+            /** Format: uuid */
+            file_id: string;
+            file_name: string;
+            /** @description Of `words`: which have the words. */
+            found: number[];
+            page_count: number;
+            /** @description Whose text the model was given. */
+            pages: number[];
+            /** @description Which its summaries are of. */
+            summarised: number[];
         };
         ToolCall: {
             function: components["schemas"]["CalledFunction"];
