@@ -1,4 +1,4 @@
-"""Rows of files: what is read of them (`reading`), what is summarised, and what happens to them besides (`lifecycle`)."""
+"""Rows of files: what is read of them (`reading`), their summaries, and what else happens to them (`lifecycle`)."""
 
 from __future__ import annotations
 
