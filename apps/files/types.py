@@ -97,7 +97,10 @@ class FileSummary:
 
 @dataclass(frozen=True, slots=True)
 class PassageHit:
-    """A passage that retrieval found, with where it stands in its file."""
+    """A passage that retrieval found, with where it stands in its file.
+
+    `table` is the number of the table that it describes; it stands on no page then, and `page` is 0.
+    """
 
     passage_id: UUID
     file_id: UUID
@@ -108,6 +111,7 @@ class PassageHit:
     boxes: tuple[Box, ...]
     source: Literal["digital", "ocr"]
     score: float
+    table: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +198,9 @@ NOTICES: Mapping[str, str] = {
     "depth_limited": "Files inside files were read to a depth of three only.",
     "parts_unread": "Some of the files or pictures inside could not be read.",
     "cut_short": "There is more in the file than can be read; its beginning was.",
+    "tables_cut": "Some of the tables were left out: a file can have 100, of 500 columns each.",
+    "tables_unread": "The file's tables could not be made ready for questions in SQL. Its text was read.",
+    "tables_too_large": "The file's tables are too large for questions in SQL. Split the file. Its text was read.",
 }
 """What was left out of a file that could be read all the same."""
 

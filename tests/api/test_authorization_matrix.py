@@ -109,6 +109,9 @@ CASES: dict[tuple[str, str], Case] = {
     ("get", f"{F}/{{file_id}}/summary"): Case("owned"),
     ("post", f"{F}/{{file_id}}/summary"): Case("owned", owner=only(202)),
     ("get", f"{F}/{{file_id}}/content"): Case("owned", owner=only(200, 302)),
+    ("get", f"{F}/{{file_id}}/tables"): Case("owned"),
+    ("get", f"{F}/{{file_id}}/tables/{{number}}"): Case("owned", owner=only(404)),
+    ("post", f"{F}/{{file_id}}/query"): Case("owned", lambda w: {"sql": "SELECT 1"}),
     ("get", f"{F}/{{file_id}}/pages"): Case("owned"),
     ("get", f"{F}/{{file_id}}/pages/{{number}}"): Case("owned"),
     # A text file has no pictures, which only its owner is told.

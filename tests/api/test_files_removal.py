@@ -15,7 +15,7 @@ from apps.core.ids import new_id
 from apps.core.valkey import valkey
 from apps.files import extraction, indexing, services, tasks
 from apps.files.access import access_file
-from apps.files.models import File, FileStage, Page, Passage, Posting, StageName
+from apps.files.models import File, FileStage, Page, Passage, Posting, StageName, Table
 from apps.files.pipeline import leases, previews, removal, sweep
 from apps.files.pipeline.leases import LeaseLost
 from apps.files.pipeline.removal import STORES, leftovers
@@ -49,6 +49,8 @@ def complete_file(caller: Caller) -> File:
     assert caller.get(f"/{file_id}/pages/1/image").status_code == 200
     file = File.objects.get(id=file_id)
     make_summary(file, "Two pages about rivers.")
+    place = {"first_row": 1, "last_row": 2, "first_column": 1, "last_column": 1}
+    Table.objects.create(file=file, organization_id=file.organization_id, number=1, name="a", rows=2, size=1, **place)
     return file
 
 

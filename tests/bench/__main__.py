@@ -51,6 +51,7 @@ def measurements() -> list[Measurement]:
         Measurement("ingest"),
         Measurement("poison"),
         Measurement("context"),
+        Measurement("tables"),
         Measurement("failover"),
         Measurement("citations", _optional("PARLEY_BENCH_CITATIONS")),
         Measurement("engine_cpu", ("--json", str(REPORTS / "engine_cpu.json"))),

@@ -100,6 +100,14 @@ class Product:
         self._http.post(f"/api/files/{file_id}/complete", json={"parts": sent}).raise_for_status()
         return file_id
 
+    def get(self, path: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._http.get(path).raise_for_status().json()
+        return found
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = self._http.post(path, json=body).raise_for_status().json()
+        return found
+
     def wait_until_searchable(self, file_id: str) -> dict[str, Any]:
         deadline = time.monotonic() + PATIENCE_S
         while True:

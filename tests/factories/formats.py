@@ -31,8 +31,9 @@ def relations(targets: Sequence[tuple[str, str]]) -> str:
     return f'<Relationships xmlns="{_RELATIONS}">{items}</Relationships>'
 
 
-def workbook(sheets: Mapping[str, Sequence[Sequence[object]]], *, raw: str = "") -> bytes:
-    """XLSX. Cells are texts, numbers or None; `raw` is XML that follows in each sheet."""
+def workbook(sheets: Mapping[str, Sequence[Sequence[object]]], *, raw: str = "", merged: Sequence[str] = ()) -> bytes:
+    """XLSX. Cells are texts, numbers or None; `raw` is XML that follows in each sheet, `merged` are ranges of it."""
+    merges = "".join(f'<mergeCell ref="{area}"/>' for area in merged)
 
     def cell(value: object) -> str:
         if value is None:
@@ -53,7 +54,9 @@ def workbook(sheets: Mapping[str, Sequence[Sequence[object]]], *, raw: str = "")
     for number, rows in enumerate(sheets.values()):
         data = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
         members[f"xl/worksheets/s{number}.xml"] = (
-            f'<worksheet xmlns="{_OFFICE}/spreadsheetml/2006/main"><sheetData>{data}{raw}</sheetData></worksheet>'
+            f'<worksheet xmlns="{_OFFICE}/spreadsheetml/2006/main"><sheetData>{data}{raw}</sheetData>'
+            + (f"<mergeCells>{merges}</mergeCells>" if merged else "")
+            + "</worksheet>"
         )
     return package(members)
 

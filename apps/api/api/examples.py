@@ -21,6 +21,7 @@ REQUESTS: Final[dict[tuple[str, str], Any]] = {
     },
     ("post", f"{_CONVERSATION}/messages/{{message_id}}/regenerate"): {"client_id": _CLIENT_ID, "model": "auto"},
     ("post", "/api/files/{file_id}/password"): {"password": "what it was saved with"},
+    ("post", "/api/files/{file_id}/query"): {"sql": "SELECT region, sum(revenue) FROM sales GROUP BY region"},
     ("post", "/api/files"): {"name": "report.pdf", "size": 1_482_113, "content_type": "application/pdf"},
     ("post", "/api/files/{file_id}/complete"): {
         "parts": [{"number": 1, "etag": "9b2cf535f27731c974343645a3985328"}],

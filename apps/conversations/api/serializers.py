@@ -22,7 +22,11 @@ class CitationSerializer(serializers.Serializer[Any]):
     passage_id = serializers.UUIDField()
     file_id = serializers.UUIDField()
     file_name = serializers.CharField()
-    page = serializers.IntegerField()
+    page = serializers.IntegerField(help_text="0 where a table of a sheet is cited.")
+    table = serializers.IntegerField(
+        required=False, allow_null=True, help_text="The number of the file's table that is cited."
+    )
+    sql = serializers.CharField(required=False, help_text="The question to the table whose answer is cited.")
     heading = serializers.CharField()
     text = serializers.CharField()
     boxes = serializers.ListField(

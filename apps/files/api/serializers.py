@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from apps.files.extraction.tabular.types import ColumnType
 from apps.files.models import FileState, PageState, Searchable, StageName, SummaryState
 from apps.files.types import KINDS
 
@@ -87,6 +89,75 @@ class PasswordSerializer(serializers.Serializer[Any]):
 
 class CompleteSerializer(serializers.Serializer[Any]):
     parts = serializers.ListField(child=SentPartSerializer(), min_length=1, max_length=MAX_PARTS)
+
+
+class TableColumnSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="What SQL calls the column.")
+    label = serializers.CharField(help_text="What the header says.")  # type: ignore[assignment]
+    type = serializers.ChoiceField(get_args(ColumnType))
+    empty = serializers.IntegerField()
+    distinct = serializers.IntegerField(help_text="How many different values, about.")
+    least = serializers.CharField()
+    most = serializers.CharField()
+    samples = serializers.ListField(child=serializers.CharField())
+    unit = serializers.CharField(help_text="A sign that was written with each number, such as $ or %.")
+    raw = serializers.CharField(help_text="The text column with each cell as written, where some are of another type.")
+    unread = serializers.IntegerField(help_text="Cells that are of another type and empty in this column.")
+
+
+class TableSerializer(serializers.Serializer[Any]):
+    number = serializers.IntegerField()
+    name = serializers.CharField(help_text="What SQL calls the table.")
+    sheet = serializers.CharField()
+    title = serializers.CharField()
+    page = serializers.IntegerField(allow_null=True)
+    header_row = serializers.IntegerField(allow_null=True)
+    first_row = serializers.IntegerField(help_text="Of its data, in the sheet, from 1.")
+    last_row = serializers.IntegerField()
+    first_column = serializers.IntegerField()
+    last_column = serializers.IntegerField()
+    rows = serializers.IntegerField()
+    columns = TableColumnSerializer(many=True)
+    notes = serializers.ListField(child=serializers.CharField())
+
+
+class TableListSerializer(serializers.Serializer[Any]):
+    results = TableSerializer(many=True)
+
+
+class TableQuestionSerializer(serializers.Serializer[Any]):
+    sql = serializers.CharField(max_length=10_000, help_text="One SELECT over the file's tables, in DuckDB's dialect.")
+
+
+class TableAnswerColumnSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField()
+    type = serializers.CharField()
+
+
+class TableAnswerSourceSerializer(serializers.Serializer[Any]):
+    file_id = serializers.UUIDField()
+    file_name = serializers.CharField()
+    number = serializers.IntegerField()
+    name = serializers.CharField()
+    place = serializers.CharField()
+
+
+@extend_schema_field({"type": "array", "items": {"type": ["string", "number", "boolean", "null"]}})
+class CellsField(serializers.ListField):
+    """The cells of a row. Numbers that JSON's readers would round are text."""
+
+
+class TableAnswerSerializer(serializers.Serializer[Any]):
+    columns = TableAnswerColumnSerializer(many=True)
+    rows = serializers.ListField(child=CellsField())
+    row_numbers = serializers.ListField(
+        child=serializers.IntegerField(),
+        allow_null=True,
+        help_text="Each row's number in the sheet, where the rows are rows of the first source.",
+    )
+    truncated = serializers.BooleanField(help_text="There are more rows, or longer cells.")
+    sql = serializers.CharField(help_text="What was run.")
+    sources = TableAnswerSourceSerializer(many=True)
 
 
 class PageSerializer(serializers.Serializer[Any]):

@@ -16,7 +16,14 @@ from apps.files.extraction.answer import Job, say
 from apps.files.extraction.sandbox import SandboxReport, enter
 from apps.files.extraction.types import ExtractionFailed, Reason
 
-_JOBS = {"read": "read", "render": "render", "ocr": "ocr.job", "unlock": "unlock"}
+_JOBS = {
+    "read": "read",
+    "render": "render",
+    "ocr": "ocr.job",
+    "unlock": "unlock",
+    "tables": "tabular.read",
+    "query": "tabular.query",
+}
 
 
 def _sandboxed(job: Job) -> SandboxReport:

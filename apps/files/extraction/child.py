@@ -89,6 +89,7 @@ class Child:
         *,
         source: int | None = None,
         secret: str | None = None,
+        also_readable: Sequence[str] = (),
         command: Sequence[str] = COMMAND,
     ) -> None:
         """`secret` is what the child finds on its standard input. It fits into a pipe, so nobody waits for anybody."""
@@ -103,7 +104,7 @@ class Child:
             **job,
             "source": source,
             "scratch": self._scratch,
-            "readable": readable_paths(),
+            "readable": (*readable_paths(), *also_readable),
             "memory_bytes": limits.memory_bytes,
             "cpu_s": limits.cpu_s,
             "scratch_bytes": limits.scratch_bytes,
@@ -213,6 +214,16 @@ class Child:
                 self._end(grace_s=0.0)
                 raise ChildLost(Reason.TOO_LARGE)
         return bytes(self._buffer)
+
+    def read_exactly(self, wait_s: float, size: int) -> bytes:
+        """The next `size` bytes. Raises ChildLost after `wait_s` without them, or when there are no more."""
+        deadline = time.monotonic() + wait_s
+        while len(self._buffer) < size:
+            if not self._fill(deadline - time.monotonic()):
+                raise self.lost()
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
 
     def succeeded(self) -> bool:
         """Whether the child, its output closed, ended by itself with status 0."""

@@ -12,6 +12,7 @@ import io
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, BinaryIO, Literal
 
@@ -106,6 +107,20 @@ def _section(name: str, rows: Iterable[Row]) -> list[Element]:
 
 def read(file: BinaryIO, scope: Scope) -> Content:
     """XLSX, XLSB, XLS and ODS. Raises ExtractionFailed."""
+    data, package = checked(file, scope)
+    content = _by_calamine(workbook.prepared(data, package) if package else data, scope)
+    if content is not None and package is not None:
+        beside = workbook.beside(package) if "xl/workbook.xml" in package.names else opendocument.comments(package)
+        _add_beside(content, beside)
+    if (content is None or not content.elements) and not data.startswith(_ZIP):
+        return _by_xlrd(data, scope)
+    if content is None:
+        raise ExtractionFailed(Reason.DAMAGED)
+    return content
+
+
+def checked(file: BinaryIO, scope: Scope) -> tuple[bytes, Package | None]:
+    """The bytes of a spreadsheet whose container is within bounds, and its package. Raises ExtractionFailed."""
     head = file.read(8)
     package: Package | None = None
     if head.startswith(_ZIP):
@@ -115,16 +130,7 @@ def read(file: BinaryIO, scope: Scope) -> Content:
         _check_container(_rewound(file))
     elif not head.startswith(b"\x09"):  # Excel before 5 had no container
         raise ExtractionFailed(Reason.DAMAGED)
-    data = _rewound(file).read()
-    content = _by_calamine(workbook.prepared(data, package) if package else data, scope)
-    if content is not None and package is not None:
-        beside = workbook.beside(package) if "xl/workbook.xml" in package.names else opendocument.comments(package)
-        _add_beside(content, beside)
-    if (content is None or not content.elements) and not head.startswith(_ZIP):
-        return _by_xlrd(data, scope)
-    if content is None:
-        raise ExtractionFailed(Reason.DAMAGED)
-    return content
+    return _rewound(file).read(), package
 
 
 def _add_beside(content: Content, beside: dict[str, list[Element]]) -> None:
@@ -186,13 +192,14 @@ def _by_xlrd(data: bytes, scope: Scope) -> Content:
     room = _Room(scope)
     try:
         book = xlrd.open_workbook(file_contents=data, logfile=io.StringIO())
-        sections = [_section(sheet.name, room.fill(_xlrd_rows(sheet, book.datemode))) for sheet in book.sheets()]
+        sections = [_section(sheet.name, room.fill(xlrd_rows(sheet, book.datemode))) for sheet in book.sheets()]
     except (xlrd.XLRDError, LookupError, ValueError, TypeError, AssertionError, struct.error, OSError) as error:
         raise ExtractionFailed(Reason.DAMAGED) from error
     return Content(sections)
 
 
-def _xlrd_rows(sheet: Any, datemode: int) -> Iterator[list[object]]:
+def xlrd_rows(sheet: Any, datemode: int) -> Iterator[list[object]]:
+    """Values of an old sheet, those of dates, truths and errors as what they mean."""
     for number in range(sheet.nrows):
         row: list[object] = []
         for cell in sheet.row(number):
@@ -221,18 +228,35 @@ def _delimiter(sample: str) -> str:
     return max(_DELIMITERS, key=agreement)
 
 
+@dataclass(frozen=True, slots=True)
+class Delimited:
+    """Rows in text form, told from the text itself; `skipped` lines at its beginning are no rows."""
+
+    text: str
+    delimiter: str
+    quoted: bool
+    skipped: int = 0
+
+    @classmethod
+    def of(cls, text: str) -> Delimited:
+        told = re.match(r'"?sep=(.)"?\r?\n', text)
+        text = text[told.end() :] if told else text
+        sample = "\n".join(re.split(r"\r\n|\r|\n", text[: 1 << 14])[:50])
+        mark = told.group(1) if told else _delimiter(sample)
+        # A quotation mark without its other half is no quotation: it would swallow all the rows behind it.
+        return cls(text, mark, text.count('"') % 2 == 0, 1 if told else 0)
+
+    def rows(self) -> Iterator[list[str]]:
+        """Raises csv.Error."""
+        csv.field_size_limit(1 << 20)
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self.quoted else csv.QUOTE_NONE
+        yield from csv.reader(io.StringIO(self.text, newline=""), delimiter=self.delimiter, quoting=quoting)
+
+
 def read_delimited(file: BinaryIO, scope: Scope) -> Content:
     """CSV and TSV in any encoding, whichever character is between the cells."""
-    text = plain.printable(plain.decode(file.read()))
-    csv.field_size_limit(1 << 20)
-    told = re.match(r'"?sep=(.)"?\n', text)
-    text = text[told.end() :] if told else text
-    sample = "\n".join(re.split(r"\n", text[: 1 << 14])[:50])
-    mark = told.group(1) if told else _delimiter(sample)
-    # A quotation mark without its other half is no quotation: it would swallow all the rows behind it.
-    quoting: Literal[0, 3] = csv.QUOTE_NONE if text.count('"') % 2 else csv.QUOTE_MINIMAL
     try:
-        rows = csv.reader(io.StringIO(text), delimiter=mark, quoting=quoting)
+        rows = Delimited.of(plain.printable(plain.decode(file.read()))).rows()
         return Content([_section("", _Room(scope).fill(rows))])
     except csv.Error as error:
         raise ExtractionFailed(Reason.DAMAGED) from error

@@ -15,6 +15,15 @@ from typing import Any, ClassVar
 from pydantic import TypeAdapter, ValidationError
 
 from apps.files.extraction.ocr.levels import MOST
+from apps.files.extraction.tabular.types import (
+    LABEL_CHARS,
+    MAX_COLUMNS,
+    NAME_CHARS,
+    SHOWN_CHARS,
+    Answer,
+    TableColumn,
+    TableRecord,
+)
 from apps.files.extraction.types import (
     HEADING_MAX_CHARS,
     HEADING_MAX_LEVEL,
@@ -32,6 +41,10 @@ _FORBIDDEN = re.compile("[\x00\ud800-\udfff]")  # neither can be stored as text
 _LANGUAGE = re.compile("^[a-z]{2}$")
 _MAX_PAGES = 1_000_000
 _MAX_SIZE = 1e7
+_NAME = re.compile(rf"[^\W\d]\w{{0,{NAME_CHARS - 1}}}")
+_SENTENCE_CHARS = 300
+_PROBLEM_CHARS = 4_000
+_MAX_SHEET_ROWS = 100_000_000
 
 
 class Garbage(Exception):
@@ -66,8 +79,8 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Exactly one field is set. `at`: the page about to be read; `unlocked`: so many bytes of a file follow; `end`: all
-    was said."""
+    """Exactly one field is set. `at`: the page about to be read; `unlocked`: so many bytes of a file follow; `tabled`:
+    all tables were sent, or not (false); `problem`: what the engine has against a question; `end`: all was said."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"strict": True, "extra": "forbid"}
 
@@ -78,6 +91,10 @@ class Message:
     unlocked: int | None = None
     sandbox: dict[str, str | bool] | None = None
     at: int | None = None
+    table: TableRecord | None = None
+    tabled: bool | None = None
+    answer: Answer | None = None
+    problem: str | None = None
     failed: Reason | None = None
     end: bool = False
 
@@ -133,6 +150,35 @@ def _page(page: PageRecord) -> bool:
     )
 
 
+def _column(column: TableColumn) -> bool:
+    return (
+        bool(_NAME.fullmatch(column.name) and (not column.raw or _NAME.fullmatch(column.raw)))
+        and _text(column.label, LABEL_CHARS)
+        and _text(column.unit, 8)
+        and len(column.samples) <= 10
+        and all(_text(text, SHOWN_CHARS) for text in (column.least, column.most, *column.samples))
+        and min(column.empty, column.distinct, column.unread) >= 0
+    )
+
+
+def _table(table: TableRecord) -> bool:
+    return (
+        _NAME.fullmatch(table.name) is not None
+        and _text(table.sheet, LABEL_CHARS)
+        and _text(table.title, LABEL_CHARS)
+        and 1 <= table.first_row <= table.last_row <= _MAX_SHEET_ROWS
+        and 1 <= table.first_column <= table.last_column <= _MAX_SHEET_ROWS
+        and (table.header_row is None or 1 <= table.header_row < table.first_row)
+        and 1 <= table.rows <= table.last_row
+        and 1 <= len(table.columns) <= MAX_COLUMNS
+        and all(_column(column) for column in table.columns)
+        and len(table.notes) <= 20
+        and all(_text(note, _SENTENCE_CHARS) for note in table.notes)
+        and table.size > 0
+        and (table.page is None or 1 <= table.page <= _MAX_PAGES)
+    )
+
+
 def _holds(message: Message) -> Iterable[bool]:
     if message.document is not None:
         yield 1 <= message.document.page_count <= _MAX_PAGES
@@ -142,6 +188,10 @@ def _holds(message: Message) -> Iterable[bool]:
         yield _page(message.page)
     if message.blob is not None:
         yield message.blob.size >= 0 and message.blob.width > 0 and message.blob.height > 0
+    if message.table is not None:
+        yield _table(message.table)
+    if message.problem is not None:
+        yield _text(message.problem, _PROBLEM_CHARS)
     if message.picture is not None:
         yield message.picture.width > 0 and message.picture.height > 0
         yield _length(message.picture.page_width) and _length(message.picture.page_height)

@@ -7,7 +7,7 @@ any time. Which page is indexed when is decided by `apps.files.pipeline`; rankin
 from __future__ import annotations
 
 from apps.files.indexing.embedding import embed_file, embed_some, unembedded
-from apps.files.indexing.pages import index_page
+from apps.files.indexing.pages import index_cards, index_page
 from apps.files.indexing.vectors import vectors_version
 
-__all__ = ["embed_file", "embed_some", "index_page", "unembedded", "vectors_version"]
+__all__ = ["embed_file", "embed_some", "index_cards", "index_page", "unembedded", "vectors_version"]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from django.db import connection, transaction
 from apps.core.ids import new_id
 from apps.files.indexing.lexical import CONFIGURATION, LEXEME_MAX_CHARS, prepare
 from apps.files.indexing.passages import Draft, cut, with_context
-from apps.files.models import Page, PageState
+from apps.files.models import File, Page, PageState
 
 _REMOVE = """
 WITH gone AS (
@@ -51,14 +52,18 @@ SELECT %(file)s, id, lexeme, %(organization)s, tf FROM lexed
 """
 
 
-def _parameters(page: Page, owner_id: UUID, drafts: list[Draft]) -> dict[str, Any]:
+CARDS = 0
+"""The page number of passages that describe a file's tables. Pages begin with 1."""
+
+
+def _parameters(file: File, drafts: Sequence[Draft], page: Page | None) -> dict[str, Any]:
     return {
-        "organization": page.organization_id,
-        "owner": owner_id,
-        "file": page.file_id,
-        "page_id": page.id,
-        "page": page.number,
-        "source": page.source or "digital",
+        "organization": file.organization_id,
+        "owner": file.owner_id,
+        "file": file.id,
+        "page_id": page.id if page else None,
+        "page": page.number if page else CARDS,
+        "source": (page.source if page else "") or "digital",
         "ids": [new_id() for _ in drafts],
         "ordinals": list(range(len(drafts))),
         "headings": [draft.heading for draft in drafts],
@@ -80,7 +85,7 @@ def index_page(page_id: UUID) -> int:
             .select_for_update(of=("self",))
             .only(
                 "organization_id", "number", "state", "source", "elements", "headings", "indexed_at",
-                "file__owner_id", "file__deleted_at",
+                "file__organization_id", "file__owner_id", "file__deleted_at",
             )
             .filter(id=page_id)
             .first()
@@ -92,5 +97,15 @@ def index_page(page_id: UUID) -> int:
         with connection.cursor() as cursor:
             if page.indexed_at is not None:
                 cursor.execute(_REMOVE, {"file": page.file_id, "page": page.number})
-            cursor.execute(_INSERT, _parameters(page, page.file.owner_id, drafts))
+            cursor.execute(_INSERT, _parameters(page.file, drafts, page))
     return len(drafts)
+
+
+def index_cards(file: File, drafts: Sequence[Draft]) -> None:
+    """Replace the passages that describe the file's tables: the ordinal of each is the table's number less one.
+
+    Call inside the transaction that stores the tables.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_REMOVE, {"file": file.id, "page": CARDS})
+        cursor.execute(_INSERT, _parameters(file, drafts, None))

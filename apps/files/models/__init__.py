@@ -1,4 +1,4 @@
-"""Rows of files: what is read of them (`reading`), their summaries, and what else happens to them (`lifecycle`)."""
+"""Rows of files: what is read of them (`reading`, `tables`), `summaries`, and what else happens (`lifecycle`)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from apps.files.models.reading import (
     UploadPart,
 )
 from apps.files.models.summaries import Summary, SummarySection, SummaryState
+from apps.files.models.tables import Table
 
 __all__ = [
     "ENDED",
@@ -37,6 +38,7 @@ __all__ = [
     "SummaryState",
     "Sync",
     "SyncItem",
+    "Table",
     "UploadPart",
     "VectorVersion",
 ]

@@ -16,6 +16,7 @@ from django.db import models
 from pgvector.django import VectorField
 
 from apps.core.ids import new_id
+from apps.files.models.tables import Table as Table
 
 
 class FileState(models.TextChoices):

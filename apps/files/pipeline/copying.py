@@ -39,6 +39,13 @@ _PASSAGES_AND_POSTINGS = """
     FROM files_posting JOIN names ON names.old = files_posting.passage_id
     WHERE files_posting.file_id = %(source)s
 """
+_TABLES = """
+    INSERT INTO files_table (id, file_id, organization_id, number, name, sheet, title, page, header_row, first_row,
+                             last_row, first_column, last_column, rows, size, columns, notes)
+    SELECT gen_random_uuid(), %(target)s, organization_id, number, name, sheet, title, page, header_row, first_row,
+           last_row, first_column, last_column, rows, size, columns, notes
+    FROM files_table WHERE file_id = %(source)s
+"""
 
 
 def known_copy(file: File, sha256: str) -> UUID | None:
@@ -83,8 +90,9 @@ def lock_source(file: File) -> File | None:
 
 
 def copy_derived(source: UUID, target: UUID) -> None:
-    """Copy pages, passages with their vectors, and postings. The target must have none."""
+    """Copy pages, passages with their vectors, postings and tables. The target must have none."""
     with connection.cursor() as cursor:
         cursor.execute(LONG_STATEMENTS)
         cursor.execute(_PAGES, {"source": source, "target": target})
+        cursor.execute(_TABLES, {"source": source, "target": target})
         cursor.execute(_PASSAGES_AND_POSTINGS, {"source": source, "target": target})

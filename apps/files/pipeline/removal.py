@@ -24,6 +24,7 @@ from apps.files.models import (
     Posting,
     Summary,
     SummarySection,
+    Table,
     UploadPart,
 )
 from apps.files.pipeline.copying import LONG_STATEMENTS
@@ -79,6 +80,7 @@ STORES: tuple[Store, ...] = (
     _rows("passages and vectors", Passage),
     _rows("sections of the summary", SummarySection),
     _rows("summary", Summary),
+    _rows("tables", Table),
     _rows("upload parts", UploadPart),
     Store("objects", lambda file: len(storage().list(prefix(file))), _remove_objects),
     Store("references of copies", lambda file: _copies(file).count(), _forget_in_copies),

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from uuid import UUID
 
 import structlog
@@ -23,7 +24,7 @@ from apps.files.extraction import Document, ExtractionFailed, Limits, PageRecord
 from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.indexing.vectors import EmbedderAway
 from apps.files.models import File, FileStage, FileState, Page, PageState, StageName
-from apps.files.pipeline import copying, leases, progress
+from apps.files.pipeline import copying, leases, progress, tabling
 from apps.files.pipeline.leases import Claim, LeaseLost
 from apps.files.scanning import inspect
 from apps.files.storage import StorageUnavailable, storage
@@ -133,28 +134,37 @@ def parse(held: Claim, lost: Lost) -> None:
     file = File.objects.get(id=held.file_id)
     if file.same_as_id and _copy(held, file):
         return
-    reader = _Reader(held, lost, file)
     with storage().local(file.readable_key) as path:
-        extraction.run(
-            path,
-            as_kind(file.kind),
-            limits=limits(),
-            first=reader.first,
-            on_start=reader.on_start,
-            on_page=reader.on_page,
-        )
+        _read(held, lost, file, path, tabling.publish_sheets(held, file, path))
+    notices = tabling.publish_found(held, file)
     with leases.fence(held):
+        if notices:
+            known = File.objects.values_list("notices", flat=True).get(id=file.id)
+            File.objects.filter(id=file.id).update(notices=[*known, *notices])
         leases.finish(held)
+
+
+def _read(held: Claim, lost: Lost, file: File, path: Path, notices: tuple[str, ...]) -> None:
+    reader = _Reader(held, lost, file, notices)
+    extraction.run(
+        path,
+        as_kind(file.kind),
+        limits=limits(),
+        first=reader.first,
+        on_start=reader.on_start,
+        on_page=reader.on_page,
+    )
 
 
 def _copy(held: Claim, file: File) -> bool:
     """Take the derived rows of the earlier file with this content. False when that one turned out to be of no use."""
+    tables = tabling.copy_objects(file)
     with leases.fence(held):
         source = copying.lock_source(file)
         if source is None:
             File.objects.filter(id=file.id).update(same_as_id=None)
             return False
-        if source.state == FileState.PROCESSING:
+        if source.state == FileState.PROCESSING or tables != tabling.numbers(source.id):
             waiting = True
         else:
             waiting = False
@@ -176,8 +186,8 @@ def _wait_for(file: File, least_s: float, most_s: float) -> Wait:
 class _Reader:
     """Publishes pages as they come: a page and its index are one transaction."""
 
-    def __init__(self, held: Claim, lost: Lost, file: File) -> None:
-        self._held, self._lost, self._file = held, lost, file
+    def __init__(self, held: Claim, lost: Lost, file: File, notices: tuple[str, ...]) -> None:
+        self._held, self._lost, self._file, self._notices = held, lost, file, notices
         self._known = set(Page.objects.filter(file=file).values_list("number", flat=True))
         self._progress = progress.Progress(file.id)
         self._failures = held.failures
@@ -187,7 +197,8 @@ class _Reader:
 
     def on_start(self, document: Document) -> None:
         with leases.fence(self._held):
-            File.objects.filter(id=self._file.id).update(page_count=document.page_count, notices=list(document.notices))
+            notices = [*document.notices, *self._notices]
+            File.objects.filter(id=self._file.id).update(page_count=document.page_count, notices=notices)
 
     def on_page(self, record: PageRecord) -> None:
         if self._lost.is_set():

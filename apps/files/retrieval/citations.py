@@ -97,6 +97,7 @@ def _citation(number: int, hit: PassageHit, *, attributed: bool, unsupported: Se
         "file_id": str(hit.file_id),
         "file_name": hit.file_name,
         "page": hit.page,
+        "table": hit.table,
         "heading": hit.heading,
         "text": hit.text,
         "boxes": [list(box) for box in hit.boxes],

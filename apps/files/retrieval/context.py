@@ -58,7 +58,8 @@ def source_head(number: int, hit: PassageHit) -> str:
     """The line above a source, which says where it is from."""
     heading = f" - {_label(hit.heading)}" if hit.heading else ""
     scanned = " (recognised from a scan)" if hit.source == "ocr" else ""
-    return f"[{number}] {_label(hit.file_name)}, page {hit.page}{heading}{scanned}\n"
+    where = f"table {hit.table}" if hit.table else f"page {hit.page}"
+    return f"[{number}] {_label(hit.file_name)}, {where}{heading}{scanned}\n"
 
 
 def _excerpt(text: str, room: int, count_tokens: Callable[[str], int]) -> str:

@@ -20,6 +20,7 @@ from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.indexing.embedding import as_literal
 from apps.files.indexing.lexical import prepare
 from apps.files.indexing.nearest import has_index
+from apps.files.indexing.pages import CARDS
 from apps.files.indexing.vectors import embed_question
 from apps.files.indexing.versions import Served, check, served
 from apps.files.retrieval import sql, survey
@@ -172,7 +173,7 @@ def _asked(actor: Actor, question: str, versions: Sequence[Served]) -> _Question
 
 
 def _hit(row: Row, score: float) -> PassageHit:
-    passage_id, file_id, name, page, heading, text, boxes, source = row
+    passage_id, file_id, name, page, heading, text, boxes, source, ordinal = row
     return PassageHit(
         passage_id=passage_id,
         file_id=file_id,
@@ -183,6 +184,7 @@ def _hit(row: Row, score: float) -> PassageHit:
         boxes=tuple((box[0], box[1], box[2], box[3]) for box in orjson.loads(boxes)),
         source="ocr" if source == "ocr" else "digital",
         score=round(score, 6),
+        table=ordinal + 1 if page == CARDS else None,
     )
 
 

@@ -35,6 +35,7 @@ export interface components {
             heading: string;
             /** @description The number by which the answer refers to it, as in [1]. */
             n: number;
+            /** @description 0 where a table of a sheet is cited. */
             page: number;
             /** Format: uuid */
             passage_id: string;
@@ -44,6 +45,10 @@ export interface components {
              * @enum {string}
              */
             source: "digital" | "ocr";
+            /** @description The question to the table whose answer is cited. */
+            sql?: string;
+            /** @description The number of the file's table that is cited. */
+            table?: number | null;
             text: string;
             /** @description Quotes, numbers, dates and names that sentences citing this passage state and the passage does not contain; at most five. Empty when all were found. */
             unsupported?: string[];
@@ -737,6 +742,82 @@ export interface components {
             pages: number[];
             /** @description Which its summaries are of. */
             summarised: number[];
+        };
+        Table: {
+            columns: components["schemas"]["TableColumn"][];
+            first_column: number;
+            /** @description Of its data, in the sheet, from 1. */
+            first_row: number;
+            header_row: number | null;
+            last_column: number;
+            last_row: number;
+            /** @description What SQL calls the table. */
+            name: string;
+            notes: string[];
+            number: number;
+            page: number | null;
+            rows: number;
+            sheet: string;
+            title: string;
+        };
+        TableAnswer: {
+            columns: components["schemas"]["TableAnswerColumn"][];
+            /** @description Each row's number in the sheet, where the rows are rows of the first source. */
+            row_numbers: number[] | null;
+            rows: (string | number | boolean | null)[][];
+            sources: components["schemas"]["TableAnswerSource"][];
+            /** @description What was run. */
+            sql: string;
+            /** @description There are more rows, or longer cells. */
+            truncated: boolean;
+        };
+        TableAnswerColumn: {
+            name: string;
+            type: string;
+        };
+        TableAnswerSource: {
+            /** Format: uuid */
+            file_id: string;
+            file_name: string;
+            name: string;
+            number: number;
+            place: string;
+        };
+        TableColumn: {
+            /** @description How many different values, about. */
+            distinct: number;
+            empty: number;
+            /** @description What the header says. */
+            label: string;
+            least: string;
+            most: string;
+            /** @description What SQL calls the column. */
+            name: string;
+            /** @description The text column with each cell as written, where some are of another type. */
+            raw: string;
+            samples: string[];
+            /**
+             * @description * `integer` - integer
+             *     * `decimal` - decimal
+             *     * `boolean` - boolean
+             *     * `date` - date
+             *     * `timestamp` - timestamp
+             *     * `time` - time
+             *     * `text` - text
+             * @enum {string}
+             */
+            type: "integer" | "decimal" | "boolean" | "date" | "timestamp" | "time" | "text";
+            /** @description A sign that was written with each number, such as $ or %. */
+            unit: string;
+            /** @description Cells that are of another type and empty in this column. */
+            unread: number;
+        };
+        TableList: {
+            results: components["schemas"]["Table"][];
+        };
+        TableQuestionRequest: {
+            /** @description One SELECT over the file's tables, in DuckDB's dialect. */
+            sql: string;
         };
         ToolCall: {
             function: components["schemas"]["CalledFunction"];

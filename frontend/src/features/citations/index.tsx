@@ -1,5 +1,6 @@
 /** The source of a statement: its page with the passage marked, and the other sources of the same answer. Lazy-loaded. */
 import { useEffect, useRef, useState } from 'react'
+import { TableViewer } from '@/features/tables'
 import type { Citation } from '@/shared/api'
 import styles from './citations.module.css'
 import { PageViewer } from './PageViewer'
@@ -27,6 +28,22 @@ function CitedFile({ citation, citationKey, citations, onSelect, onClose }: Cita
     setShown(citationKey)
     setPage(citation.page)
   }
+  const footer = (
+    <Sources
+      citation={citation}
+      citations={citations}
+      onSelect={(next) => {
+        onSelect(next)
+        // The chosen one may be the current source, left by turning pages.
+        if (next === citation) setPage(next.page)
+      }}
+    />
+  )
+  if (citation.table) {
+    return (
+      <TableViewer key={citationKey} fileId={citation.file_id} fileName={citation.file_name} table={citation.table} sql={citation.sql} onClose={onClose} footer={footer} />
+    )
+  }
   return (
     <PageViewer
       fileId={citation.file_id}
@@ -36,17 +53,7 @@ function CitedFile({ citation, citationKey, citations, onSelect, onClose }: Cita
       passage={page === citation.page ? citation : null}
       heading={citation.heading}
       onClose={onClose}
-      footer={
-        <Sources
-          citation={citation}
-          citations={citations}
-          onSelect={(next) => {
-            onSelect(next)
-            // The chosen one may be the current source, left by turning pages.
-            if (next === citation) setPage(next.page)
-          }}
-        />
-      }
+      footer={footer}
     />
   )
 }
@@ -66,7 +73,7 @@ function Sources({ citation, citations, onSelect }: Omit<CitationViewerProps, 'o
               <span className={styles.n}>{item.n}</span>
               <span className={styles.where}>
                 <span className={styles.file}>{item.file_name}</span>
-                <span>page {item.page}</span>
+                <span>{item.table ? `table ${item.table}` : `page ${item.page}`}</span>
               </span>
             </button>
           </li>

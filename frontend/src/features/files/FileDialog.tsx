@@ -2,6 +2,7 @@
 import { useEffect, useState, type ReactNode } from 'react'
 import { PageViewer } from '@/features/citations'
 import { invalidate, request, useResource, type FileRecord, type Page, type PageRecord } from '@/shared/api'
+import { TableViewer, useTables } from '@/features/tables'
 import { NARROW, useMediaQuery } from '@/shared/hooks'
 import { Button, Dialog, IconButton, Notice, Skeleton } from '@/shared/ui'
 import { IconAsk, IconClose, IconDelete, IconDownload, IconRetry, IconStop } from '@/shared/ui/icons'
@@ -24,20 +25,33 @@ export function FileDialog({ file: initial, onAction, onClose }: FileDialogProps
   const file = useFileRecord(initial) ?? initial
   const narrow = useMediaQuery(NARROW)
   const [page, setPage] = useState<number | null>(null)
+  const [table, setTable] = useState<number | null>(null)
   const readable = (file.page_count ?? 0) > 0
   // Beside its facts there is room for a page from the start; on a phone it comes when it is chosen.
   const shown = page ?? (narrow || !readable ? null : 1)
-  const viewer = shown !== null && (
-    <PageViewer fileId={file.id} fileName={file.name} page={shown} onPage={setPage} onClose={() => (narrow ? setPage(null) : onClose())} />
-  )
+  const back = () => {
+    setPage(null)
+    setTable(null)
+  }
+  const choosePage = (number: number) => {
+    setTable(null)
+    setPage(number)
+  }
+  const viewer =
+    table !== null ? (
+      <TableViewer key={table} fileId={file.id} fileName={file.name} table={table} onClose={() => (narrow ? back() : onClose())} />
+    ) : (
+      shown !== null && <PageViewer fileId={file.id} fileName={file.name} page={shown} onPage={setPage} onClose={() => (narrow ? back() : onClose())} />
+    )
   return (
     <Dialog title={file.name} hideTitle variant={narrow ? 'sheet' : 'wide'} onClose={onClose}>
       <div className={styles.dialog} data-narrow={narrow || undefined}>
         {!(narrow && viewer) && (
           <div className={styles.facts}>
             <Facts file={file} onAction={onAction} closeButton={(narrow || !viewer) && <CloseButton onClose={onClose} />} />
-            {(file.state === 'ready' || file.state === 'partial') && <FileSummary file={file} onPage={setPage} />}
-            {readable && <Pages file={file} current={shown} onPage={setPage} />}
+            {(file.state === 'ready' || file.state === 'partial') && <FileSummary file={file} onPage={choosePage} />}
+            <Tables file={file} current={table} onTable={setTable} />
+            {readable && <Pages file={file} current={table === null ? shown : null} onPage={choosePage} />}
           </div>
         )}
         {viewer && <div className={styles.viewer}>{viewer}</div>}
@@ -129,6 +143,33 @@ function Fact({ name, children }: { name: string; children: ReactNode }) {
 const RETRY: Partial<Record<FileRecord['state'], string>> = { partial: 'Read the missing pages' }
 
 const stateOf = (page: PageRecord): string => (page.error?.code === 'cancelled' ? 'not read, because reading was stopped' : PAGE_STATES[page.state])
+
+function Tables({ file, current, onTable }: { file: FileRecord; current: number | null; onTable: (table: number) => void }) {
+  const { data, reload } = useTables(file.id)
+  // They are ready before the pages are, or behind them.
+  useEffect(() => {
+    if (data && data.results.length === 0) reload()
+    // oxlint-disable-next-line react-hooks/exhaustive-deps
+  }, [file.state, file.pages_ready > 0])
+  if (!data || data.results.length === 0) return null
+  return (
+    <section className={styles.tables} aria-label="Tables">
+      <h3>Tables</h3>
+      <ol>
+        {data.results.map((table) => (
+          <li key={table.number}>
+            <button type="button" aria-current={table.number === current ? 'page' : undefined} onClick={() => onTable(table.number)}>
+              <span>{table.sheet || table.name}</span>
+              <small>
+                {table.rows.toLocaleString('en')} rows, {table.columns.length} columns
+              </small>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}
 
 const PAGE_STATES = {
   pending: 'not read yet',

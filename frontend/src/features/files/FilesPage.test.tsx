@@ -31,9 +31,11 @@ const file = (id: string, change: Partial<FileRecord> = {}): FileRecord => ({
 
 let all: FileRecord[] = []
 let calls: string[] = []
+let tables: unknown[] = []
 
 beforeEach(() => {
   all = []
+  tables = []
   calls = []
   toastStore.set([])
   HTMLDialogElement.prototype.showModal ??= function showModal(this: HTMLDialogElement) {
@@ -55,6 +57,8 @@ beforeEach(() => {
     const found = all.find((item) => item.id === id)
     if (path.endsWith('/summary')) return new Response(JSON.stringify({ state: 'none', sections: [], sentences: [] }))
     if (init.method === 'POST') return new Response(JSON.stringify({ ...found, state: 'processing', stage: 'verify' }))
+    if (path.endsWith('/tables')) return new Response(JSON.stringify({ results: tables }))
+    if (path.includes('/tables/')) return new Response(JSON.stringify({ columns: [], rows: [], row_numbers: null, truncated: false, sql: '', sources: [] }))
     if (path.endsWith('/pages')) {
       const pages: PageRecord[] = [
         { number: 1, state: 'ready', source: 'digital', width: 1, height: 1, error: null },
@@ -210,6 +214,18 @@ test('details show each page, and asking hands the file on', async () => {
   expect(onAsk).toHaveBeenCalledWith(expect.objectContaining({ id: 'a' }))
   await userEvent.click(within(dialog).getByRole('button', { name: 'Page 2, could not be read' }))
   expect(await within(dialog).findByText(/Too faint/)).toBeTruthy()
+})
+
+test('a file with tables leads to their rows', async () => {
+  all = [file('a', { kind: 'sheet', name: 'a.xlsx' })]
+  tables = [{ number: 1, name: 'sales', sheet: 'Sales', title: '', page: null, first_row: 2, last_row: 61, rows: 60, columns: [], notes: [] }]
+  render(<FilesPage onAsk={() => undefined} />)
+  await userEvent.click(await screen.findByRole('button', { name: /^a.xlsx/ }))
+  const dialog = await screen.findByRole('dialog')
+  await userEvent.click(await within(dialog).findByRole('button', { name: 'Sales 60 rows, 0 columns' }))
+  expect(await within(dialog).findByRole('region', { name: 'Rows of sales' })).toBeTruthy()
+  await userEvent.click(within(dialog).getByRole('button', { name: 'Close' }))
+  expect(await within(dialog).findByRole('button', { name: 'Sales 60 rows, 0 columns' })).toBeTruthy()
 })
 
 test('dates are as short as they can be', () => {

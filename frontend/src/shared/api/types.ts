@@ -80,6 +80,10 @@ export type UploadStatus = Schemas['Upload']
 /** `text` comes from /pages/{n} only. */
 export type PageRecord = Schemas['Page'] & { text?: string }
 
+/** A table of a file. Named TableRecord because "table" is an element of the page. */
+export type TableRecord = Schemas['Table']
+export type TableAnswer = Schemas['TableAnswer']
+
 /** What /ws/notifications sends. */
 export type Notification =
   | { type: 'conversation'; conversation: Conversation }
