@@ -18,7 +18,7 @@ from apps.core.ids import new_id
 from apps.core.valkey import valkey
 from apps.files import services, tasks
 from apps.files.lifecycle import receipts
-from apps.files.lifecycle.scanner import Finding, leftovers, scan
+from apps.files.lifecycle.scanner import KEPT, Finding, leftovers, scan
 from apps.files.models import DeletionReceipt, File, FileStage, StageName
 from apps.files.pipeline import removal
 from apps.files.pipeline.removal import prefix, stores
@@ -32,7 +32,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 EVERYWHERE = {
     "files_file.id", "files_file.name", "files_file.object_key", "files_file.same_as_id", "files_page.file_id",
     "files_page.text", "files_page.elements", "files_passage.file_id", "files_passage.text", "files_posting.file_id",
-    "files_stage.file_id", "files_upload_part.file_id", "conversations_message.file_ids",
+    "files_stage.file_id", "files_upload_part.file_id", "files_summary.file_id", "files_summary.sentences",
+    "files_summary_section.file_id", "files_summary_section.text", "files_table.file_id", "files_table.columns",
+    "conversations_message.file_ids",
     "conversations_message.text", "conversations_message.citations", "conversations_run.context",
 }  # fmt: skip
 # Where the scanner must see what a removal that forgets the store leaves behind; of tables, their `file_id`.
@@ -70,7 +72,9 @@ def test_it_is_found_everywhere_before_and_nowhere_after(caller: Caller) -> None
     assert places(before) >= EVERYWHERE
     assert {finding.store for finding in before} == {"database", "objects", "valkey", "disk"}
     assert log_key(spread.run_id) in places(before)
-    assert {f"{prefix(spread.file)}/{name}" for name in ("original", "pages/1/1200.png")} <= places(before)
+    assert {f"{prefix(spread.file)}/{name}" for name in ("original", "pages/1/1200.png", "tables/1.parquet")} <= places(
+        before
+    )
 
     delete(caller, spread)
 
@@ -101,6 +105,13 @@ def test_it_goes_red_for_each_store_that_the_removal_forgets(caller: Caller, ski
 
 def test_every_store_has_its_seeded_bug() -> None:
     assert set(SEEN) == {store.name for store in stores()}
+
+
+def test_what_may_stay_is_named_as_the_database_names_it() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT table_name || '.' || column_name FROM information_schema.columns")
+        known = {place for (place,) in cursor.fetchall()}
+    assert set(KEPT) <= known
 
 
 def test_tables_of_tomorrow_are_looked_at_without_being_named(caller: Caller) -> None:

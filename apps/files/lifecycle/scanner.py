@@ -27,6 +27,8 @@ KEPT: dict[str, str] = {
     "conversations_message.citations": "the conversation's own: quotes in answers",
     "conversations_message.notices": "the conversation's own: pages that were not ready",
     "conversations_message.error": "the conversation's own words",
+    "conversations_turnposting.lexeme": "the conversation's own words",
+    "conversations_branchsummary.text": "the conversation's own words, summed up",
     "conversations_conversation.title": "the conversation's own words",
 }
 
