@@ -228,7 +228,7 @@ class Admission:
 
     def _leave(self, ticket: _Ticket) -> None:
         """Release in the background: leaving must not wait for Valkey, nor fail because it is away."""
-        if self._tickets.get(ticket.ask.ticket) is not ticket:
+        if not self._is_here(ticket):
             return
         del self._tickets[ticket.ask.ticket]
         if ticket.nothing_there:
@@ -294,17 +294,27 @@ class Admission:
             self._heard_at = time.monotonic()
 
     async def _remind(self) -> None:
-        """Say again what we hold, then who waits, oldest first."""
+        """Say again what we hold, then who waits, oldest first. Who leaves while it is said may be released before it
+        is heard, since a fresh Valkey is told the scripts first: so that is said again too."""
         self.stats.recovered += 1
         oldest_first = sorted(self._tickets.values(), key=lambda ticket: ticket.asked)
         for ticket in oldest_first:
-            if ticket.replica:
+            if ticket.replica and self._is_here(ticket):
                 await self._verbs.hold(
                     self._now(), ticket.ask, asked=ticket.asked, granted=ticket.granted, replica=ticket.replica
                 )
+                await self._release_who_left(ticket)
         for ticket in oldest_first:
-            if ticket.first is not None and not ticket.place.done():
+            if ticket.first is not None and not ticket.place.done() and self._is_here(ticket):
                 await self._enter(ticket, reminded=True)
+                await self._release_who_left(ticket)
+
+    def _is_here(self, ticket: _Ticket) -> bool:
+        return self._tickets.get(ticket.ask.ticket) is ticket
+
+    async def _release_who_left(self, ticket: _Ticket) -> None:
+        if not self._is_here(ticket):
+            await self._release(ticket)
 
     # ------------------------------------------------ news
 
