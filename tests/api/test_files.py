@@ -74,6 +74,7 @@ def test_an_upload_goes_in_parts_and_is_handed_to_the_pipeline(caller: Caller, s
         "error": None,
         "scanner": None,
         "notices": [],
+        "seconds_left": None,
         "created_at": file["created_at"],
     }
     assert upload["part_size"] == MIB

@@ -100,12 +100,15 @@ def test_of_others_nobody_opens_anything(caller: Caller) -> None:
 
 def test_what_cannot_be_opened_with_a_password_says_so(caller: Caller) -> None:
     manifest = (
-        '<m:manifest xmlns:m="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"><m:encryption-data/></m:manifest>'
+        '<m:manifest xmlns:m="urn:oasis:names:tc:opendocument:xmlns:manifest:1.0">'
+        '<m:file-entry m:full-path="content.xml"><m:encryption-data/></m:file-entry></m:manifest>'
     )
     data = formats.package({"mimetype": "x", "content.xml": "noise", "META-INF/manifest.xml": manifest})
     file = caller.ingest("a.odt", data)
-    assert (file["state"], file["error"]["code"]) == ("failed", "encrypted")
-    assert "Remove the protection" in file["error"]["message"]
+    assert (file["state"], file["error"]["code"]) == ("needs_password", "encrypted")
+    answer = caller.post(f"/{file['id']}/password", {"password": SESAME})
+    assert (answer.status_code, answer.json()["reason"]) == (422, "locked")
+    assert "Remove it and upload the file again" in answer.json()["detail"]
 
 
 def test_deleting_takes_the_opened_copy_along(caller: Caller) -> None:

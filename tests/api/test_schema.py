@@ -89,6 +89,7 @@ def test_the_schema_is_served_to_anybody(client: Client) -> None:
     assert answer.json()["info"]["title"] == "Parley API"
 
 
+@pytest.mark.django_db  # closing a response looks at connections that tests before this one left
 def test_the_docs_page_needs_no_inline_script_and_no_other_host(client: Client) -> None:
     page = client.get("/api/docs")
     html = page.content.decode()

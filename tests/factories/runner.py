@@ -50,7 +50,8 @@ async def _until_over(run_id: UUID) -> None:
     runner = RunnerProcess()
     running = asyncio.create_task(runner.run())
     for _ in range(1_000):
-        if running.done() or await in_db(_is_over, run_id):
+        # What follows an answer begins as its execution goes; a stop before that would leave it out.
+        if running.done() or (run_id not in runner.executions and await in_db(_is_over, run_id)):
             break
         await asyncio.sleep(0.02)
     runner.stopping.set()

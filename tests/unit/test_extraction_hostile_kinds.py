@@ -108,7 +108,7 @@ def test_a_strip_that_nobody_could_look_at(tmp_path: Path) -> None:
 
 def test_a_tiff_whose_second_page_makes_no_sense_has_one(tmp_path: Path) -> None:
     whole = bytearray(formats.tiff([Image.new("L", (60, 40))] * 2))
-    width = struct.pack("<HHI", 256, 4, 1) + struct.pack("<I", 60)
+    width = struct.pack("<HHI", 256, 3, 1) + struct.pack("<I", 60)
     assert whole.count(width) == 2
     at = whole.rindex(width)
     whole[at : at + 2] = b"\xff\xff"
