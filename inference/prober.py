@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import parse_qsl, urlsplit
 
@@ -29,6 +29,7 @@ from inference.protocol import (
     ReplicaState,
 )
 from inference.registry import HEARTBEAT_S, ModelCard, Record, publish_records, stamp
+from inference.routing.types import ABILITIES
 
 KINDS = ("openai", "vllm-router", "llm-d", "dynamo", "ray")
 PROBE_S = 10.0
@@ -53,6 +54,10 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
         for name, known in (("kind", KINDS), ("purpose", tuple(Purpose))):
             if name in said and said[name] not in known:
                 raise ValueError(f"replica {entry!r}: {said[name]!r} is none of {', '.join(known)}")
+        if unknown := set(_cannot(said)) - ABILITIES:
+            raise ValueError(
+                f"replica {entry!r}: {', '.join(sorted(unknown))} is none of {', '.join(sorted(ABILITIES))}"
+            )
         if "purpose" in said and urlsplit(url).scheme == "fake":
             raise ValueError(f"replica {entry!r}: an engine in the process does not pool")
         pairs.append((model.strip(), url.strip().rstrip("/")))
@@ -62,7 +67,8 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
 def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Record:
     """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes,
     `?level=N` how strong its model is, `?region=eu` where it stands, `?kind=vllm-router` (or llm-d, dynamo, ray) that
-    it is a router, `?purpose=embeddings` (or rerank) what its model is for."""
+    it is a router, `?purpose=embeddings` (or rerank) what its model is for, `?cannot=tools,structured` what it is not
+    able to."""
     parts = urlsplit(url)
     said = dict(parse_qsl(parts.query))
     slots = int(said.get("slots", _DEFAULT_SLOTS))
@@ -71,7 +77,11 @@ def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Rec
         f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots, region=said.get("region", "")
     )
     purpose, level = Purpose(said.get("purpose", Purpose.CHAT)), int(said.get("level", 1))
-    return Record(info, card or ModelCard(model, model, level=level, purpose=purpose))
+    return Record(info, card or ModelCard(model, model, level=level, purpose=purpose, cannot=_cannot(said)))
+
+
+def _cannot(said: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(filter(None, said.get("cannot", "").split(",")))
 
 
 async def try_out(engine: Engine, model: str, *, within_s: float, purpose: Purpose = Purpose.CHAT) -> None:

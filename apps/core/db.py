@@ -27,6 +27,7 @@ THREADS = 8
 # thread that computes. The default of 5 ms would be paid many times by every streamed token.
 sys.setswitchinterval(0.0005)
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="db")
+_slow_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="db-slow")
 
 
 class _Outages:
@@ -52,6 +53,11 @@ def _call(function: Callable[[], T]) -> T:
 async def in_db(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous selector or service on a database thread. Cancelling the caller does not cancel it."""
     return await asyncio.get_running_loop().run_in_executor(_threads, _call, partial(function, *args, **kwargs))
+
+
+async def in_db_slowly(function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+    """As `in_db`, for services that take seconds: few at a time, and never on the threads of all others."""
+    return await asyncio.get_running_loop().run_in_executor(_slow_threads, _call, partial(function, *args, **kwargs))
 
 
 def prepared(statement: str, values: Mapping[str, Any] | Sequence[Any]) -> list[tuple[Any, ...]]:

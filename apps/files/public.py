@@ -26,6 +26,7 @@ from apps.files.retrieval import (
 from apps.files.retrieval.context import as_data
 from apps.files.retrieval.fusion import Candidate, fuse
 from apps.files.selectors import summarize_files, summarize_known_files
+from apps.files.tables.queries import QueryResult, TableCard, cards_of, query_table
 from apps.files.types import Box, FileSummary, PassageHit, SearchResult, UnreadyFile
 
 __all__ = [
@@ -36,16 +37,20 @@ __all__ = [
     "FileSummary",
     "GivenSources",
     "PassageHit",
+    "QueryResult",
     "SearchResult",
+    "TableCard",
     "UnreadyFile",
     "add_store",
     "as_data",
     "asearch_passages",
+    "cards_of",
     "cite",
     "fit_found",
     "fit_sources",
     "fuse",
     "prepare",
+    "query_table",
     "search_passages",
     "sources_block",
     "summarize_files",

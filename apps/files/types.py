@@ -99,7 +99,8 @@ class FileSummary:
 class PassageHit:
     """A passage that retrieval found, with where it stands in its file.
 
-    `table` is the number of the table that it describes; it stands on no page then, and `page` is 0.
+    `table` is the number of the table that it describes; it stands on no page then, and `page` is 0. With `sql` it is
+    what that table answered, and was not found but looked up.
     """
 
     passage_id: UUID
@@ -112,6 +113,7 @@ class PassageHit:
     source: Literal["digital", "ocr"]
     score: float
     table: int | None = None
+    sql: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +171,15 @@ class Survey:
 class SearchResult:
     """`mode` is "keyword" when no vectors could be used, "mixed" when those of some passages could not, because what
     made them is away. `reranked`: a model judged the best of both once more.
-    `survey` is set for questions about whole files; the hits then are in the order of the files."""
+    `survey` is set for questions about whole files; the hits then are in the order of the files.
+    `looked_up`: answers of tables, which are given after the hits."""
 
     hits: tuple[PassageHit, ...]
     mode: Literal["hybrid", "mixed", "keyword"]
     unready: tuple[UnreadyFile, ...]
     reranked: bool = False
     survey: Survey | None = None
+    looked_up: tuple[PassageHit, ...] = ()
 
 
 FAULTS: Mapping[str, str] = {

@@ -142,6 +142,7 @@ class _Answer:
                 said_ids=ids,
                 said_text=text,
                 default=self.engine.default,
+                tools=bool(request.extra.get("tools")),
             )
         except ValueError as error:
             raise EngineRejected(400, str(error)) from None

@@ -115,6 +115,7 @@ class FakeReplica:
             said_ids=said_ids,
             said_text=said_text,
             default=self.options.default,
+            tools=bool(body.get("tools")),
         )
         return replace(plan, fault=self.faults.popleft()) if self.faults else plan
 

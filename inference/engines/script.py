@@ -9,12 +9,12 @@ Instructions stand in the model's name (`fake-n200-ttft50-itl10`) or in the last
   say: some words       the rest of that line is the answer
   fence: {...}          the rest of that line is the answer, in a fence as models put JSON in one
   call:name {...}       the rest of that line is what a tool is called with; several lines, several calls
-  again: instructions   what is done when another user message follows this one
+  again: instructions   what is done when another user message, or a tool's result, follows this one
   @model instructions   a line for the model of that name alone
   die:N hang:N garbage:N error:N abort:N truncate:N   break after N tokens, unless the request is a continuation
   empty:N ids:N         from there on only empty events, or ids that no vocabulary has
   refuse:STATUS         answer with that HTTP status; shutdown:1 fails as a server does that is being stopped
-The answer to a tool's result is that result.
+The answer to a tool's result is that result, and without tools in the request nothing is called.
 """
 
 from __future__ import annotations
@@ -251,6 +251,15 @@ class Plan:
         return self.script.token(i)
 
 
+def _script_for(model: str, messages: Sequence[ChatMessage], default: Script) -> Script:
+    if not messages or messages[-1].role != "tool":
+        return parse_script(model, instructions(model, messages), default)
+    asked = next((_heard(model, m.content) for m in reversed(messages) if m.role == "user"), "")
+    if again := _AGAIN.search(asked):
+        return parse_script(model, again[1], default)
+    return replace(default, say=messages[-1].content)
+
+
 def plan_answer(
     model: str,
     messages: Sequence[ChatMessage],
@@ -260,11 +269,12 @@ def plan_answer(
     said_ids: Sequence[int] = (),
     said_text: str = "",
     default: Script = DEFAULT_SCRIPT,
+    tools: bool = True,
 ) -> Plan:
     """Plan of the answer to `messages`, after what was already said. ValueError when that is not from the script."""
-    script = parse_script(model, instructions(model, messages), default)
-    if messages and messages[-1].role == "tool":
-        script = replace(default, say=messages[-1].content)
+    script = _script_for(model, messages, default)
+    if not tools:
+        script = replace(script, calls=())
     start, head = (count_output(said_ids), "") if said_ids else script.start_after(said_text)
     end = min(script.length, start + max(0, max_tokens - bool(head)))
     finish = ("tool_calls" if script.calls else "stop") if end >= script.length else "length"

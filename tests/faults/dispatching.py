@@ -16,8 +16,8 @@ import django
 
 django.setup()
 
-from apps.conversations.runner.context import Context  # noqa: E402
 from apps.conversations.runner.execution import Execution  # noqa: E402
+from apps.conversations.runner.preparing import Prepared  # noqa: E402
 from apps.conversations.runner.process import RunnerProcess  # noqa: E402
 from apps.conversations.types import RunResult  # noqa: E402
 from apps.core.valkey import valkey  # noqa: E402
@@ -28,10 +28,10 @@ def counter_key(run_id: UUID) -> str:
 
 
 class Dispatching(Execution):
-    async def _stream(self, context: Context) -> RunResult:
+    async def _stream(self, prepared: Prepared) -> RunResult:
         await self.count_dispatch()
         await asyncio.to_thread(valkey().incr, counter_key(self.claimed.id))
-        return await super()._stream(context)
+        return await super()._stream(prepared)
 
 
 class Forgetful(Dispatching):

@@ -151,6 +151,10 @@ def test_a_replica_elsewhere_may_pool(tmp_path: Path) -> None:
     ]
     with pytest.raises(ValueError, match="'vision' is none of chat, embeddings, rerank"):
         remote_records((), "e=http://h:2?purpose=vision")
+    (record,) = remote_records((), "e=http://h:2?cannot=tools")
+    assert record.card.cannot == ("tools",)
+    with pytest.raises(ValueError, match="smell is none of structured, tools"):
+        remote_records((), "e=http://h:2?cannot=smell")
 
 
 def test_a_server_for_vectors_does_not_stand_in_for_the_packaged_model(tmp_path: Path) -> None:

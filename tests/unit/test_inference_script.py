@@ -108,3 +108,11 @@ def test_the_answer_to_a_tools_result_is_that_result() -> None:
     talk = (*user("call:now {}"), ChatMessage("assistant", ""), ChatMessage("tool", "noon", tool_call_id="call_0"))
     plan = plan_answer("fake", talk, max_tokens=9)
     assert (plan.script.say, plan.finish_reason) == ("noon", "stop")
+
+
+def test_nothing_is_called_without_tools_and_again_follows_a_tools_result() -> None:
+    text = "call:now {}\nagain: call:then {}\nsay: noon it is"
+    assert plan_answer("fake", user(text), max_tokens=9, tools=False).script.say == "noon it is"
+    assert plan_answer("fake", user(text), max_tokens=9, tools=False).script.calls == ()
+    talk = (*user(text), ChatMessage("assistant", ""), ChatMessage("tool", "noon", tool_call_id="call_0"))
+    assert [call.name for call in plan_answer("fake", talk, max_tokens=99).script.calls] == ["then"]

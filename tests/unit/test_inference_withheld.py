@@ -20,7 +20,7 @@ def refuse(answer: Delta) -> Delta:
 
 def ask(text: str, **more: object) -> WithheldStream:
     engine = FakeEngine(default=Script(itl_ms=2), merge_s=0.005)
-    request = GenerationRequest("r", "fake", (ChatMessage("user", text),), 100)
+    request = GenerationRequest("r", "fake", (ChatMessage("user", text),), 100, extra={"tools": [{}]})
     return WithheldStream(engine.generate(request), **more)  # type: ignore[arg-type]
 
 

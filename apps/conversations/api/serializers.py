@@ -295,10 +295,25 @@ class HistorySerializer(serializers.Serializer[Any]):
     summary = MemoSerializer(allow_null=True, help_text="Of the oldest, where one is kept.")
 
 
+class LookupSerializer(serializers.Serializer[Any]):
+    file_id = serializers.UUIDField()
+    file_name = serializers.CharField()
+    sql = serializers.CharField()
+    rows = serializers.IntegerField()
+    ms = serializers.IntegerField()
+    error = serializers.CharField(help_text="What was wrong with the SQL; empty where it was answered.")
+
+
+class LookedUpSerializer(serializers.Serializer[Any]):
+    lookups = LookupSerializer(many=True)
+    ms = serializers.IntegerField(help_text="With the time that the model took to ask.")
+
+
 class RunContextSerializer(serializers.Serializer[Any]):
     messages = serializers.ListField(child=serializers.DictField())
     passages = serializers.ListField(child=serializers.DictField())
     mode = serializers.CharField(allow_null=True)
     unready = serializers.ListField(child=serializers.DictField())
     survey = SurveySerializer(allow_null=True, help_text="For questions about whole files.")
+    tables = LookedUpSerializer(allow_null=True, help_text="What its model looked up in tables of files before.")
     history = HistorySerializer(allow_null=True, help_text="What it had of the conversation.")

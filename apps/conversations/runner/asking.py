@@ -65,6 +65,10 @@ class Asking:
             )
             return await self._pass(engine, again, asked_again=True)
 
+    def note(self, usage: Usage) -> None:
+        """Count what was asked beside the answer."""
+        self.taken = _sum(self.taken, usage)
+
     def used(self, escalations: Iterable[Mapping[str, Any]]) -> Usage:
         """All that the run took: for what was given out, for what was not, and by the models before, whose share stands
         in the reasons of the escalations."""
@@ -87,7 +91,7 @@ class Asking:
             if held is not None:
                 kept = held.kept
                 usage = kept.usage or Usage(len(kept.prompt_token_ids or ()), kept.tokens)
-                self.taken = _sum(self.taken, usage)
+                self.note(usage)
             raise
         finally:
             await stream.aclose()

@@ -67,6 +67,7 @@ class Context:
 
     `estimated` is our guess of its tokens and `limit` how many it may have; `near_limit` when what there is to send
     fills the limit nearly or more, so that the guess decides. `room`: tokens that it leaves of the model's context.
+    `tables`: what was looked up in tables for it, as the run's details show it; None where nobody was asked to.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -77,6 +78,7 @@ class Context:
     near_limit: bool = False
     room: int = 0
     history: History | None = None
+    tables: Mapping[str, Any] | None = None
 
     def view(self) -> dict[str, Any]:
         """What the run's details show."""
@@ -86,6 +88,8 @@ class Context:
         if self.given is not None:
             body |= passages_event(self.given)
             del body["type"]
+        if self.tables is not None:
+            body["tables"] = self.tables
         return body
 
 
@@ -120,9 +124,9 @@ def build_context(
         output = min(wanted, max(MIN_OUTPUT, room))
         return Context(sent, output, None, used, limit, used >= NEAR * limit, room)
     *history, question = turns
-    with_sources = found is not None and bool(found.hits)
+    with_sources = found is not None and bool(found.hits or found.looked_up)
     system = ChatMessage("system", SYSTEM_WITH_SOURCES if with_sources else SYSTEM)
-    hits = found.hits if found is not None else ()
+    hits = (*found.hits, *found.looked_up) if found is not None else ()
     wished = estimate_messages([system, *turns]) + sum(estimate_tokens(hit.text) for hit in hits)
     left = int(limit / density) - estimate_tokens(system.content) - 2 * MESSAGE_OVERHEAD
     asked = _clip(question.text, int(left * 0.7))
@@ -258,6 +262,8 @@ def passages_event(found: SearchResult) -> dict[str, Any]:
                 "file_id": str(hit.file_id),
                 "file_name": hit.file_name,
                 "page": hit.page,
+                "table": hit.table,
+                **({"sql": hit.sql} if hit.sql else {}),
                 "heading": hit.heading,
                 "text": hit.text,
                 "boxes": [list(box) for box in hit.boxes],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
@@ -19,13 +19,12 @@ from django.conf import settings
 from apps.conversations.eventlog import AsyncLog
 from apps.conversations.metrics import record_end
 from apps.conversations.runner.asking import NOTHING, Asking, Escalated
-from apps.conversations.runner.context import Context, History, build_context, passages_event, search_notices
+from apps.conversations.runner.context import Context, History, passages_event, search_notices
 from apps.conversations.runner.decision import decision_view, escalated, escalations
-from apps.conversations.runner.fitting import fit_context
 from apps.conversations.runner.flusher import Flusher
-from apps.conversations.runner.gathering import find_older_turns, search_files
 from apps.conversations.runner.patience import backoff, explain, until_db
 from apps.conversations.runner.placing import AnswerLengths, ask_of
+from apps.conversations.runner.preparing import Prepared, prepare
 from apps.conversations.runner.request import build_request
 from apps.conversations.runner.takeover import restore
 from apps.conversations.runner.writer import FencedOut, RunWriter
@@ -77,6 +76,7 @@ class Execution:
         self.turns: tuple[Turn, ...] = ()
         self.found: SearchResult | None = None
         self.history: History | None = None
+        self.prepared: Prepared | None = None
         self.saved: asyncio.Task[bool] | None = None
         self.waited_ms: int | None = None
         self.decision: dict[str, Any] | None = None
@@ -154,15 +154,14 @@ class Execution:
             self.task = None
 
     async def _generate(self) -> RunResult:
-        context: Context | None = None
         tries = 0
         while True:
             self._check_what_is_written()
             written = self.writer.tokens
             self.model = await self._wait_for_model()
             try:
-                context = context or await self._context(self.model)
-                return await self._stream(context)
+                self.prepared = self.prepared or await self._prepare(self.model)
+                return await self._stream(self.prepared)
             except Escalated as error:
                 await self._escalate(error.decision)
             except (EngineFailed, EngineUnavailable, EngineOverloaded, NoReplica) as error:
@@ -237,40 +236,52 @@ class Execution:
         )
         self.flusher.hurry(self.writer)
 
-    async def _context(self, model: ModelInfo) -> Context:
-        run = self.claimed
-        if (question_id := run.question_id) is not None:
-            self.turns = await until_db(lambda: in_db(runs.load_turns, run.conversation_id, question_id))
-            self.found = await search_files(run, self.turns)
-        build = partial(
-            build_context,
-            run.params,
-            run.prompt,
-            self.turns,
-            found=self.found,
-            context_length=model.context_length or 2_048,
-            max_output=settings.RUN_MAX_OUTPUT_TOKENS,
-        )
-        older = await find_older_turns(run, self.turns, build())
-        context = await fit_context(
-            lambda density: build(density=density, older=older),
-            lambda messages: self.pool.count_tokens(model.id, messages, run.region),
-        )
-        self.found, self.history = context.given, context.history
+    async def _prepare(self, model: ModelInfo) -> Prepared:
+        begun, note = bool(self.writer.text_length), self.asking.note
+        prepared = await prepare(self.claimed, model, self.pool, begun=begun, note=note)
+        self.turns = prepared.turns
+        if prepared.consultation is None:
+            self._give(prepared.context)
+        return prepared
+
+    def _give(self, context: Context) -> None:
+        """Tell readers what the model is given, and keep what it is sent."""
+        run, self.found, self.history = self.claimed, context.given, context.history
         if self.found is not None:
             event = passages_event(self.found)
             self.notices.extend(search_notices(event))
             self.writer.emit(event, sticky=True)
         if not run.prompt:
-            self.saved = asyncio.create_task(
-                in_db(runs.save_context, run.id, run.attempt, context=context.view(), model=model.id, replica="")
-            )
-        return context
+            model = self.model.id if self.model else run.model
+            save = partial(runs.save_context, run.id, run.attempt, context=context.view(), model=model, replica="")
+            self.saved = asyncio.create_task(until_db(lambda: in_db(save)))
 
-    async def _stream(self, context: Context) -> RunResult:
+    async def _consult(self, lease: Lease, prepared: Prepared) -> None:
+        """Have the model look into tables, where it is to, and put what it found into the context. FencedOut."""
+        consultation, prepared.consultation = prepared.consultation, None
+        if consultation is None:
+            return
+        self._emit_running(lease, looking_in=list(consultation.files.values()))
+        self.passes += 1
+        request = build_request(self.claimed, prepared.context, lease.model, self.writer, number=self.passes, extra={})
+        consulted = await consultation.hold(lease.engine, request, self.turns)
+        prepared.context = await prepared.fit(consulted)
+        self._give(prepared.context)
+        self._emit_running(lease)
+        if self.saved is not None and not await self.saved:
+            raise FencedOut
+
+    async def _stream(self, prepared: Prepared) -> RunResult:
         preferred = self.replica or self._warm_replica()
         expected = self.lengths.expected(self.model.id if self.model else "")
-        ask = ask_of(self.claimed, context, output_tokens=expected, prefer=preferred, failed=self.avoid)
+        ask = ask_of(
+            self.claimed,
+            prepared.context,
+            output_tokens=expected,
+            looked_up=prepared.growth,
+            prefer=preferred,
+            failed=self.avoid,
+        )
         async with self.pool.reserve(ask, on_wait=self._emit_waiting) as lease:
             if self.replica and self.writer.text_length and self.avoid:
                 self.replica = lease.replica.id
@@ -278,6 +289,8 @@ class Execution:
             self.replica = lease.replica.id
             self._placed(lease, preferred)
             self._emit_running(lease)
+            await self._consult(lease, prepared)
+            context = prepared.context
             self.passes += 1
             request = build_request(
                 self.claimed, context, lease.model, self.writer, number=self.passes, extra=self.asking.told
@@ -313,7 +326,7 @@ class Execution:
             self.claimed.decision, lease, self.pool.replicas(), preferred=preferred, failed=self.avoid
         )
 
-    def _emit_running(self, lease: Lease) -> None:
+    def _emit_running(self, lease: Lease, *, looking_in: Sequence[str] = ()) -> None:
         self.writer.emit(
             {
                 "type": "state",
@@ -323,6 +336,7 @@ class Execution:
                 "estimated_wait_s": None,
                 "model": lease.model.id,
                 "replica": lease.replica.id,
+                **({"looking_in": list(looking_in)} if looking_in else {}),
             }
         )
 

@@ -14,7 +14,7 @@ from apps.conversations.services import older
 from apps.conversations.services.runs import MAX_TURNS
 from apps.conversations.types import ClaimedRun, OlderTurns, Turn
 from apps.core.db import in_db
-from apps.files.public import SearchResult, asearch_passages, vector_of
+from apps.files.public import SearchResult, TableCard, asearch_passages, cards_of, vector_of
 
 QUERY_CHARS = 4_000
 
@@ -37,6 +37,12 @@ async def search_files(run: ClaimedRun, turns: Sequence[Turn]) -> SearchResult |
             survey_limit=settings.RUN_SURVEY_PASSAGES,
         )
     )
+
+
+async def find_tables(run: ClaimedRun, turns: Sequence[Turn]) -> tuple[TableCard, ...]:
+    """The tables of the branch's files, the newest files first."""
+    file_ids = tuple(dict.fromkeys(id for turn in reversed(turns) for id in turn.file_ids))
+    return await until_db(lambda: in_db(cards_of, actor_of_run(run), file_ids)) if file_ids else ()
 
 
 async def find_older_turns(run: ClaimedRun, turns: Sequence[Turn], context: Context) -> OlderTurns | None:

@@ -37,10 +37,18 @@ class AnswerLengths:
         return min(most, max(LEAST_OUTPUT_TOKENS, sorted(seen)[len(seen) * 19 // 20]))
 
 
-def ask_of(run: ClaimedRun, context: Context, *, output_tokens: int, prefer: str, failed: Sequence[str]) -> Ask:
-    """`output_tokens` are expected of the answer. `failed`: replicas that broke off in this attempt. The ticket is
-    the run's: the web got its place, or its place in line, and a new attempt takes that of the one before it. What was
-    accepted then is not refused now."""
+def ask_of(
+    run: ClaimedRun,
+    context: Context,
+    *,
+    output_tokens: int,
+    prefer: str,
+    failed: Sequence[str],
+    looked_up: int = 0,
+) -> Ask:
+    """`output_tokens` are expected of the answer; `looked_up`: tokens that the prompt may grow by. `failed`: replicas
+    that broke off in this attempt. The ticket is the run's: the web got its place, or its place in line, and a new
+    attempt takes that of the one before it. What was accepted then is not refused now."""
     prompt = estimate_messages(context.messages) + estimate_tools(run.params)
     return Ask(
         ticket=run.id.hex,
@@ -49,7 +57,7 @@ def ask_of(run: ClaimedRun, context: Context, *, output_tokens: int, prefer: str
         tier=Tier(run.tier),
         user=str(run.user_id),
         organization=str(run.organization_id),
-        prompt_tokens=prompt,
+        prompt_tokens=prompt + looked_up,
         output_tokens=min(context.max_tokens, output_tokens),
         prefer=prefer,
         avoid=tuple(failed),

@@ -33,6 +33,7 @@ _RUNS = """
     SELECT run.id, run.state = ANY(%(active)s) FROM conversations_run AS run JOIN touched USING (conversation_id)
     WHERE run.organization_id = %(organization)s AND run.user_id = %(owner)s
         AND (run.context->'passages' @> jsonb_build_array(jsonb_build_object('file_id', %(file)s::text))
+            OR run.context->'tables'->'lookups' @> jsonb_build_array(jsonb_build_object('file_id', %(file)s::text))
             OR run.context->'survey'->'files' @> jsonb_build_array(jsonb_build_object('file_id', %(file)s::text))
             OR run.context->'unready' @> jsonb_build_array(jsonb_build_object('file_id', %(file)s::text))
             OR (run.state = ANY(%(active)s) AND run.created_at <= %(deleted_at)s))

@@ -216,6 +216,11 @@ def save_context(run_id: UUID, attempt: int, *, context: View, model: str, repli
     )
 
 
+def load_context(run_id: UUID) -> View:
+    """What an attempt kept of what it sent; nothing where none came so far."""
+    return Run.objects.filter(id=run_id).values_list("context", flat=True).get() or {}
+
+
 def save_decision(run_id: UUID, attempt: int, decision: View) -> bool:
     """Give the run to another model, for whoever takes it over too. False when the attempt is no longer the newest."""
     mine = Run.objects.filter(id=run_id, attempt=attempt, state=RunState.RUNNING)

@@ -98,6 +98,7 @@ def _citation(number: int, hit: PassageHit, *, attributed: bool, unsupported: Se
         "file_name": hit.file_name,
         "page": hit.page,
         "table": hit.table,
+        **({"sql": hit.sql} if hit.sql else {}),
         "heading": hit.heading,
         "text": hit.text,
         "boxes": [list(box) for box in hit.boxes],

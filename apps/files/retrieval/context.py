@@ -73,17 +73,36 @@ def _excerpt(text: str, room: int, count_tokens: Callable[[str], int]) -> str:
     return cut[: ends[-1]].rstrip() if ends else cut.rsplit(" ", 1)[0].rstrip()
 
 
+def source_size(hit: PassageHit, count_tokens: Callable[[str], int]) -> int:
+    """Tokens that a whole source takes, its head included."""
+    return count_tokens(source_head(99, hit)) + count_tokens(as_data(hit.text)) + 2
+
+
+def fitting(hits: Sequence[PassageHit], room: int, count_tokens: Callable[[str], int]) -> list[PassageHit]:
+    """The first of the passages, whole, as far as there is room."""
+    kept: list[PassageHit] = []
+    for hit in hits:
+        room -= source_size(hit, count_tokens)
+        if room < 0:
+            break
+        kept.append(hit)
+    return kept
+
+
 def fit_sources(
     hits: Sequence[PassageHit],
     *,
     max_tokens: int,
     count_tokens: Callable[[str], int] = estimate_tokens,
     preface: str = "",
+    after: Sequence[PassageHit] = (),
 ) -> GivenSources:
     """The best passages that fit, in order, the last one shortened if need be. An empty block when none does.
-    `preface`: what is said before them, as data already."""
+    `preface`: what is said before them, as data already. `after`: what follows them, whole, and has its room first."""
     opening = f"{_OPEN}\n{preface}\n" if preface else _OPEN
     left = max_tokens - count_tokens(opening + _CLOSE)
+    last = fitting(after, left, count_tokens)
+    left -= sum(source_size(hit, count_tokens) for hit in last)
     parts: list[str] = []
     given: list[PassageHit] = []
     for hit in hits:
@@ -98,6 +117,9 @@ def fit_sources(
         parts.append(f"{head}{body}\n")
         given.append(hit)
         left = room - size
+    for hit in last:
+        given.append(hit)
+        parts.append(f"{source_head(len(given), hit)}{as_data(hit.text)}\n")
     if not given:
         return GivenSources("", ())
     return GivenSources(opening + "\n" + "\n".join(parts) + _CLOSE, tuple(given))

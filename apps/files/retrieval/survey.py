@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from uuid import UUID
 
-from apps.files.retrieval.context import GivenSources, as_data, estimate_tokens, fit_sources, source_head
+from apps.files.retrieval.context import (
+    GivenSources,
+    as_data,
+    estimate_tokens,
+    fit_sources,
+    fitting,
+    source_size,
+)
 from apps.files.retrieval.fusion import fingerprint
 from apps.files.retrieval.pages import spread
 from apps.files.types import OutlineLine, PassageHit, SearchResult, Survey, SurveyedFile
@@ -191,7 +198,7 @@ def fit_found(
 ) -> tuple[str, SearchResult]:
     """The block of sources for a prompt, and the result with just what is in it; of a survey what fits, evenly."""
     if found.survey is None or not found.survey.order:
-        given = fit_sources(found.hits, max_tokens=max_tokens, count_tokens=count_tokens)
+        given = fit_sources(found.hits, max_tokens=max_tokens, count_tokens=count_tokens, after=found.looked_up)
         return given.block, replace(found, hits=given.hits)
     lines = _fitting_lines(found.survey, int(max_tokens * OUTLINE_SHARE), count_tokens)
     preface = "\n".join(_line(line, found.survey) for line in lines)
@@ -202,16 +209,17 @@ def fit_found(
 def _fit_evenly(found: SearchResult, preface: str, max_tokens: int, count_tokens: Count) -> GivenSources:
     assert found.survey is not None
     left = max_tokens - FRAME_TOKENS - count_tokens(preface)
+    left -= sum(source_size(hit, count_tokens) for hit in fitting(found.looked_up, left, count_tokens))
     kept: list[int] = []
     for index in found.survey.order:
         hit = found.hits[index]
-        size = count_tokens(source_head(len(found.hits), hit)) + count_tokens(as_data(hit.text)) + 2
+        size = source_size(hit, count_tokens)
         if size > left:
             break
         left -= size
         kept.append(index)
     hits = [found.hits[index] for index in sorted(kept)] or found.hits[:1]
-    return fit_sources(hits, max_tokens=max_tokens, count_tokens=count_tokens, preface=preface)
+    return fit_sources(hits, max_tokens=max_tokens, count_tokens=count_tokens, preface=preface, after=found.looked_up)
 
 
 def _fitting_lines(survey: Survey, room: int, count_tokens: Count) -> list[OutlineLine]:
@@ -239,7 +247,8 @@ def _line(line: OutlineLine, survey: Survey) -> str:
 def _as_given(survey: Survey, hits: Iterable[PassageHit], lines: Iterable[OutlineLine]) -> Survey:
     read: dict[UUID, set[int]] = {}
     for hit in hits:
-        read.setdefault(hit.file_id, set()).add(hit.page)
+        if hit.page:
+            read.setdefault(hit.file_id, set()).add(hit.page)
     summed: dict[UUID, set[int]] = {}
     for line in lines:
         if line.text:

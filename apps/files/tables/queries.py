@@ -11,11 +11,11 @@ from uuid import UUID
 
 from apps.accounts.types import Actor
 from apps.core.errors import NotFound
-from apps.files.access import access_file, access_files
+from apps.files.access import access_file, access_files, visible_files
 from apps.files.extraction import ExtractionFailed
 from apps.files.extraction.tabular.run import Refused, ask
 from apps.files.extraction.tabular.types import ROW, Cell
-from apps.files.indexing.cards import place
+from apps.files.indexing.cards import card_text, place
 from apps.files.models import File, Table
 from apps.files.pipeline.tabling import key
 from apps.files.pipeline.turns import turn
@@ -27,6 +27,7 @@ MAX_ROWS = 1_000
 MAX_BYTES = 2 << 20
 MAX_FILES = 20
 MAX_USED = 8
+MAX_CARDS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,16 @@ class TableInfo:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TableCard:
+    """A table that a model may be told of. `text` says what it holds, and what SQL calls it within its file."""
+
+    file_id: UUID
+    file_name: str
+    number: int
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +118,15 @@ def list_tables(actor: Actor, file_id: object) -> list[TableInfo]:
     """The tables of one file, in order. Raises NotFound."""
     file = access_file(actor, file_id)
     return [_info(table) for table in Table.objects.filter(file=file).order_by("number")]
+
+
+def cards_of(actor: Actor, file_ids: Sequence[UUID]) -> tuple[TableCard, ...]:
+    """The tables of those of the files that the actor may see, in the order of the files, up to MAX_CARDS."""
+    wanted = list(dict.fromkeys(file_ids))[:MAX_FILES]
+    files = {file.id: file for file in visible_files(actor).filter(id__in=wanted)}
+    tables = Table.objects.filter(organization_id=actor.organization_id, file_id__in=list(files)).order_by("number")
+    found = sorted(tables[:MAX_CARDS], key=lambda table: wanted.index(table.file_id))
+    return tuple(TableCard(t.file_id, files[t.file_id].name, t.number, card_text(t)) for t in found)
 
 
 def read_rows(actor: Actor, file_id: object, number: int, *, offset: int, limit: int) -> QueryResult:

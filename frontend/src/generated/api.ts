@@ -233,6 +233,21 @@ export interface components {
             next: string | null;
             results: components["schemas"]["Key"][];
         };
+        LookedUp: {
+            lookups: components["schemas"]["Lookup"][];
+            /** @description With the time that the model took to ask. */
+            ms: number;
+        };
+        Lookup: {
+            /** @description What was wrong with the SQL; empty where it was answered. */
+            error: string;
+            /** Format: uuid */
+            file_id: string;
+            file_name: string;
+            ms: number;
+            rows: number;
+            sql: string;
+        };
         Me: {
             organization: components["schemas"]["Organization"];
             user: components["schemas"]["User"];
@@ -602,6 +617,8 @@ export interface components {
             }[];
             /** @description For questions about whole files. */
             survey: components["schemas"]["Survey"] | null;
+            /** @description What its model looked up in tables of files before. */
+            tables: components["schemas"]["LookedUp"] | null;
             unready: {
                 [key: string]: unknown;
             }[];

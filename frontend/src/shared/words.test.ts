@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest'
-import { pageRange, surveyText } from './words'
+import { pageRange, sourcePlace, surveyText } from './words'
 
 const file = { file_id: 'f', file_name: 'valley.pdf', page_count: 120, pages: [1, 60, 120], summarised: [], found: [] }
+
+test('a source stands on a page or in a table', () => {
+  expect(sourcePlace({ page: 3, table: null })).toBe('page 3')
+  expect(sourcePlace({ page: 0, table: 2 })).toBe('table 2')
+})
 
 test('pages are named in runs', () => {
   expect(pageRange([9, 7, 8, 12])).toBe('pages 7–9, 12')

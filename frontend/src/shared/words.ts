@@ -1,5 +1,8 @@
 /** Sentences that more than one feature says. Pure. */
-import type { Survey } from '@/shared/api'
+import type { Citation, Survey } from '@/shared/api'
+
+/** Where in its file a source stands. */
+export const sourcePlace = ({ table, page }: Pick<Citation, 'table' | 'page'>): string => (table ? `table ${table}` : `page ${page}`)
 
 /** How much of each file an answer about the whole of it rests on. */
 export function surveyText({ way, words, files }: Survey): string {

@@ -15,6 +15,8 @@ export interface StateEvent {
   estimated_wait_s: number | null
   model: string | null
   replica: string | null
+  /** Files whose tables the model looks into before it answers. */
+  looking_in?: string[]
 }
 
 /** Replaces the whole text: sent to a reader whose place in the log is gone. */

@@ -44,3 +44,10 @@ test.each([
 ])('%j has %i code points', (value, count) => {
   expect(codePoints(value)).toBe(count)
 })
+
+test('files that are looked into are told until the next state', () => {
+  const state = { type: 'state', state: 'running', attempt: 1, position: null, estimated_wait_s: null, model: 'm', replica: 'r' } as const
+  const looking = reduce(initialView, { seq: 1, event: { ...state, looking_in: ['sales.csv'] } })
+  expect(looking.lookingIn).toEqual(['sales.csv'])
+  expect(reduce(looking, { seq: 2, event: state }).lookingIn).toEqual([])
+})

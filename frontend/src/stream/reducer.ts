@@ -18,6 +18,8 @@ export interface RunView {
   estimatedWaitS: number | null
   model: string | null
   replica: string | null
+  /** Files whose tables are being looked into. */
+  lookingIn: readonly string[]
   passages: readonly Passage[]
   citations: readonly Citation[]
   notices: readonly RunNotice[]
@@ -41,6 +43,7 @@ export const initialView: RunView = {
   estimatedWaitS: null,
   model: null,
   replica: null,
+  lookingIn: [],
   passages: [],
   citations: [],
   notices: [],
@@ -90,6 +93,7 @@ function apply(view: RunView, event: Exclude<RunEvent, { type: 'text' | 'snapsho
         estimatedWaitS: event.estimated_wait_s,
         model: event.model ?? view.model,
         replica: event.replica ?? view.replica,
+        lookingIn: event.looking_in ?? [],
       }
     case 'passages':
       return { ...view, passages: event.passages, notices: [...view.notices, ...searchNotices(event)] }

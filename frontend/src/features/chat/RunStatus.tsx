@@ -30,6 +30,7 @@ export function RunStatus({ message, live, started }: { message: Message; live: 
     )
   }
   if (started) return <Caret />
+  if (view && view.lookingIn.length > 0) return <Line icon={<Dots />}>Looking in {view.lookingIn.join(', ')}</Line>
   const attempt = view?.attempt ?? 1
   return (
     <Line icon={<Dots />}>

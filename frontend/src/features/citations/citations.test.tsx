@@ -193,4 +193,21 @@ describe('the viewer', () => {
     await userEvent.click(screen.getByRole('button', { name: 'Close' }))
     expect(onClose).toHaveBeenCalledOnce()
   })
+
+  test('an answer of a table opens it with the SQL that gave it', async () => {
+    const asked: string[] = []
+    const column = { name: 'revenue', label: 'revenue', type: 'integer', unit: '', empty: 0, distinct: 2, least: '1', most: '2', samples: ['1', '2'] }
+    const table = { number: 1, name: 'sales', sheet: '', title: '', page: null, header_row: 1, first_row: 2, last_row: 61, first_column: 1, last_column: 1, rows: 60, columns: [column], notes: [] }
+    const rows = { columns: [{ name: 'total', type: 'HUGEINT' }], rows: [[2287]], row_numbers: null, truncated: false, sql: '', sources: [] }
+    vi.stubGlobal('fetch', async (path: string, init: RequestInit) => {
+      if (path.endsWith('/query')) asked.push((JSON.parse(init.body as string) as { sql: string }).sql)
+      return new Response(JSON.stringify(path.endsWith('/tables') ? { results: [table] } : rows))
+    })
+    const cited = cite(3, { page: 0, table: 1, sql: 'SELECT sum(revenue) AS total FROM sales', file_name: 'sales.csv' })
+    show(cited, [cite(1), cited])
+    expect(await screen.findByText('2287')).toBeTruthy()
+    expect(asked).toEqual(['SELECT sum(revenue) AS total FROM sales'])
+    expect(screen.getByRole<HTMLTextAreaElement>('textbox', { name: 'SQL' }).value).toBe(cited.sql)
+    expect(screen.getByRole('button', { name: /3 sales.csv table 1/ })).toBeTruthy()
+  })
 })

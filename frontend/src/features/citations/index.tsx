@@ -2,6 +2,7 @@
 import { useEffect, useRef, useState } from 'react'
 import { TableViewer } from '@/features/tables'
 import type { Citation } from '@/shared/api'
+import { sourcePlace } from '@/shared/words'
 import styles from './citations.module.css'
 import { PageViewer } from './PageViewer'
 
@@ -73,7 +74,7 @@ function Sources({ citation, citations, onSelect }: Omit<CitationViewerProps, 'o
               <span className={styles.n}>{item.n}</span>
               <span className={styles.where}>
                 <span className={styles.file}>{item.file_name}</span>
-                <span>{item.table ? `table ${item.table}` : `page ${item.page}`}</span>
+                <span>{sourcePlace(item)}</span>
               </span>
             </button>
           </li>

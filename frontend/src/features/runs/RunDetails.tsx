@@ -142,6 +142,7 @@ function Sent({ runId }: { runId: Id }) {
       </h3>
       {open && !data && (error ? <p>{describeError(error)}</p> : <Skeleton lines={[90, 60]} />)}
       {open && data?.survey && <p>{surveyText(data.survey)}</p>}
+      {open && data?.tables && data.tables.lookups.length > 0 && <Lookups tables={data.tables} />}
       {open &&
         data?.messages.map((message, index) => (
           // oxlint-disable-next-line react/no-array-index-key -- a prompt does not change
@@ -152,5 +153,19 @@ function Sent({ runId }: { runId: Id }) {
         ))}
       {open && data?.messages.length === 0 && <p className={styles.quiet}>Nothing was sent yet.</p>}
     </section>
+  )
+}
+
+/** What the model looked up in tables before it answered. */
+function Lookups({ tables }: { tables: NonNullable<RunContext['tables']> }) {
+  return (
+    <ul className={styles.reasons} aria-label="Looked up in tables">
+      {tables.lookups.map((lookup, index) => (
+        // oxlint-disable-next-line react/no-array-index-key -- a prompt does not change
+        <li key={index}>
+          {lookup.file_name}, {duration(lookup.ms)}: <code>{lookup.sql}</code> {lookup.error || `${lookup.rows.toLocaleString()} ${lookup.rows === 1 ? 'row' : 'rows'}`}
+        </li>
+      ))}
+    </ul>
   )
 }

@@ -2,6 +2,7 @@
 import { createContext, use, useEffect, useId, useLayoutEffect, useRef, useState } from 'react'
 import { createPortal } from 'react-dom'
 import type { Citation } from '@/shared/api'
+import { sourcePlace } from '@/shared/words'
 import styles from './cite.module.css'
 import { doubtOfMark } from './doubt'
 
@@ -45,7 +46,7 @@ function CiteChip({ citation, doubt, onCite }: CiteChipProps) {
       <button
         type="button"
         className={styles.chip}
-        aria-label={`Source ${citation.n}: ${citation.file_name}, page ${citation.page}${doubt ? `. ${doubt}` : ''}`}
+        aria-label={`Source ${citation.n}: ${citation.file_name}, ${sourcePlace(citation)}${doubt ? `. ${doubt}` : ''}`}
         data-doubt={doubt ? true : undefined}
         aria-describedby={anchor ? id : undefined}
         onClick={() => {
@@ -104,7 +105,7 @@ function CiteCard({ id, citation, doubt, anchor, onEnter, onLeave }: CiteCardPro
     >
       <p className={styles.where}>
         <span className={styles.file}>{citation.file_name}</span>
-        <span>page {citation.page}</span>
+        <span>{sourcePlace(citation)}</span>
       </p>
       {citation.heading && <p className={styles.heading}>{citation.heading}</p>}
       {doubt && <p className={styles.doubt}>{doubt}</p>}
