@@ -13,8 +13,10 @@ from uuid import UUID, uuid4
 import pytest
 from django.db import connection
 
+from apps.conversations.eventlog import frame_data, log_key
 from apps.conversations.models import Message, Run
 from apps.conversations.services import posting, runs
+from apps.core.valkey import valkey
 from apps.files.models import Table
 from tests.api.test_tables import delimited, sales
 from tests.factories.conversations import make_conversation, serve_model
@@ -78,6 +80,18 @@ def test_a_sum_is_a_source_after_the_passages_and_is_cited_with_its_sql(caller: 
     (citation,) = answer.citations
     assert (citation["n"], citation["table"], citation["sql"], citation["unsupported"]) == (number, 1, SUM, [])
     assert run.prompt_tokens > plain.prompt_tokens, "what the consultation took is counted"
+
+
+def test_readers_are_told_where_it_looks_and_get_the_sources_once(caller: Caller, file: dict[str, Any]) -> None:
+    run, context = ask(caller, f"Revenue?\n{call(SUM)}", file)
+    entries: Any = valkey().xrange(log_key(run.id))
+    events = [json.loads(frame_data(next(iter(fields.values())))) for _, fields in entries]
+    told = [event["type"] for event in events if not (event["type"] == "state" and event["state"] == "queued")]
+    assert told[:4] == ["state", "state", "passages", "state"]
+    running = [event for event in events if event.get("state") == "running"]
+    assert [event.get("looking_in") for event in running] == [None, ["sales.csv"], None]
+    (given,) = [event for event in events if event["type"] == "passages"]
+    assert given["passages"] == context["passages"]
 
 
 def test_a_number_that_the_table_did_not_give_is_marked(caller: Caller, file: dict[str, Any]) -> None:

@@ -66,7 +66,7 @@ def test_what_is_told_is_bounded() -> None:
 def test_an_engine_that_fails_leaves_the_run_without(kind: str) -> None:
     engine = FakeEngine(faults=[Fault(kind, 503 if kind == "refuse" else 2)])
     consulted = asyncio.run(consultation().hold(engine, LIKE, [Turn("user", "Revenue?")]))
-    assert (consulted.sources, consulted.lookups) == ([], [])
+    assert (consulted.sources, consulted.lookups, consulted.problem) == ([], [], "It failed.")
 
 
 def test_one_that_hangs_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_one_that_hangs_is_left_after_a_while(monkeypatch: pytest.MonkeyPatch) -
     engine = FakeEngine(faults=[Fault("hang", 2)])
     taken: list[Usage] = []
     consulted = asyncio.run(consultation(taken=taken).hold(engine, LIKE, [Turn("user", "Revenue?")]))
-    assert consulted.lookups == []
+    assert (consulted.lookups, consulted.problem) == ([], "It took too long and was stopped.")
     assert 150 < consulted.ms < 5_000
     assert engine.running == {}, "the replica was told"
     assert [usage.completion_tokens for usage in taken] == [2]

@@ -307,6 +307,7 @@ class LookupSerializer(serializers.Serializer[Any]):
 class LookedUpSerializer(serializers.Serializer[Any]):
     lookups = LookupSerializer(many=True)
     ms = serializers.IntegerField(help_text="With the time that the model took to ask.")
+    problem = serializers.CharField(help_text="Why it ended early; empty where it did not.")
 
 
 class RunContextSerializer(serializers.Serializer[Any]):

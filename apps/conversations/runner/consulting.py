@@ -26,6 +26,7 @@ from apps.core.errors import AppError
 from apps.files.public import PassageHit, QueryResult, SearchResult, TableCard, as_data, query_table
 from inference.form import form_of
 from inference.protocol import ChatMessage, Delta, Engine, GenerationRequest, Usage
+from inference.structured import StructuredOutputFailed
 from inference.withheld import WithheldStream
 
 log = structlog.get_logger(__name__)
@@ -61,6 +62,10 @@ _TOOL = {
         },
     },
 }
+_PROBLEMS: Mapping[type[Exception], str] = {
+    TimeoutError: "It took too long and was stopped.",
+    StructuredOutputFailed: "What the model asked could not be read.",
+}
 _FORM = form_of({"tools": [_TOOL], "tool_choice": "auto", "parallel_tool_calls": False})
 
 
@@ -86,9 +91,10 @@ class Consulted:
     sources: list[PassageHit] = field(default_factory=list)
     lookups: list[dict[str, Any]] = field(default_factory=list)
     ms: int = 0
+    problem: str = ""
 
     def view(self) -> dict[str, Any]:
-        return {"lookups": self.lookups, "ms": self.ms}
+        return {"lookups": self.lookups, "ms": self.ms, "problem": self.problem}
 
     @classmethod
     def read(cls, context: Mapping[str, Any]) -> Consulted | None:
@@ -96,7 +102,7 @@ class Consulted:
         if (kept := context.get("tables")) is None:
             return None
         sources = [_hit(passage) for passage in context.get("passages", ()) if passage.get("sql")]
-        return cls(sources, list(kept["lookups"]), kept["ms"])
+        return cls(sources, list(kept["lookups"]), kept["ms"], kept["problem"])
 
 
 class Consultation:
@@ -126,6 +132,7 @@ class Consultation:
             async with asyncio.timeout(WITHIN_S):
                 await self._rounds(engine, like, self._messages(turns))
         except Exception as error:  # noqa: BLE001 - the edge of a consultation: the answer goes on without
+            self.consulted.problem = _PROBLEMS.get(type(error), "It failed.")
             log.warning("tables.not_consulted", error=type(error).__name__, detail=str(error)[:200])
         self.consulted.ms = round((time.monotonic() - began) * 1000)
         return self.consulted

@@ -41,7 +41,8 @@ class Prepared:
     @property
     def growth(self) -> int:
         """Tokens that the prompt may grow by, once it has a place."""
-        return self.consultation.most_tokens if self.consultation else 0
+        room = max(0, self.context.limit - self.context.estimated)
+        return min(room, self.consultation.most_tokens) if self.consultation else 0
 
 
 async def prepare(run: ClaimedRun, model: ModelInfo, pool: ReplicaPool, *, begun: bool, note: Note) -> Prepared:

@@ -237,6 +237,8 @@ export interface components {
             lookups: components["schemas"]["Lookup"][];
             /** @description With the time that the model took to ask. */
             ms: number;
+            /** @description Why it ended early; empty where it did not. */
+            problem: string;
         };
         Lookup: {
             /** @description What was wrong with the SQL; empty where it was answered. */

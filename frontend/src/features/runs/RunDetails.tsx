@@ -142,7 +142,7 @@ function Sent({ runId }: { runId: Id }) {
       </h3>
       {open && !data && (error ? <p>{describeError(error)}</p> : <Skeleton lines={[90, 60]} />)}
       {open && data?.survey && <p>{surveyText(data.survey)}</p>}
-      {open && data?.tables && data.tables.lookups.length > 0 && <Lookups tables={data.tables} />}
+      {open && data?.tables && <Lookups tables={data.tables} />}
       {open &&
         data?.messages.map((message, index) => (
           // oxlint-disable-next-line react/no-array-index-key -- a prompt does not change
@@ -158,6 +158,7 @@ function Sent({ runId }: { runId: Id }) {
 
 /** What the model looked up in tables before it answered. */
 function Lookups({ tables }: { tables: NonNullable<RunContext['tables']> }) {
+  if (tables.lookups.length === 0) return <p>Nothing was looked up in tables. {tables.problem}</p>
   return (
     <ul className={styles.reasons} aria-label="Looked up in tables">
       {tables.lookups.map((lookup, index) => (
