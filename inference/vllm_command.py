@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from inference.manifest import FlagValue, ModelSpec
@@ -18,6 +19,7 @@ from inference.settings import Settings
 SHUTDOWN_S = 5
 _CPU_BLOCK = 32
 _CPU_KV_GIB = "1"
+_BF16 = frozenset({"avx512_bf16", "amx_bf16", "bf16"})
 _UNWANTED_ENV = ("REDIS_URL", "DATABASE_URL", "S3_ACCESS_KEY", "S3_SECRET_KEY")
 
 
@@ -29,6 +31,16 @@ class Command:
 
 def device_of(spec: ModelSpec, settings: Settings) -> str:
     return settings.device if spec.device == "auto" else spec.device
+
+
+@cache
+def cpu_dtype(info: Path = Path("/proc/cpuinfo")) -> str:
+    """bfloat16 where the processor multiplies it; emulated, reading a long question takes minutes."""
+    try:
+        known = set(info.read_text().split())
+    except OSError:
+        known = set()
+    return "bfloat16" if known & _BF16 else "float32"
 
 
 def build_command(
@@ -43,7 +55,7 @@ def build_command(
         "port": port,
         "max-num-seqs": spec.slots,
         **_for_purpose(spec),
-        "dtype": "bfloat16" if cpu and spec.dtype == "auto" else spec.dtype,
+        "dtype": cpu_dtype() if cpu and spec.dtype == "auto" else spec.dtype,
         "enable-request-id-headers": True,
         "shutdown-timeout": SHUTDOWN_S,
         "uvicorn-log-level": "warning",

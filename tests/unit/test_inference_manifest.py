@@ -11,7 +11,7 @@ from inference.manifest import DEFAULT_MANIFEST, ManifestError, PackageWeights, 
 from inference.protocol import Purpose
 from inference.settings import Settings, read_settings
 from inference.supervisor import models_to_run, remote_records
-from inference.vllm_command import build_command
+from inference.vllm_command import build_command, cpu_dtype
 
 
 def settings(tmp_path: Path, **environment: str) -> Settings:
@@ -83,13 +83,23 @@ def test_a_replica_on_cpu_gets_the_flags_that_matter_there(tmp_path: Path) -> No
         "--max-num-seqs 4 --max-num-queued-reqs 6",
         "--max-model-len 4096",
         "--enforce-eager --block-size 32",
-        "--dtype bfloat16",
+        f"--dtype {cpu_dtype()}",
         "--scheduling-policy priority",
         "--enable-auto-tool-choice --tool-call-parser hermes",
     ):
         assert flag in line
     assert environment["VLLM_CPU_KVCACHE_SPACE"] == "1"
     assert environment["HF_HUB_OFFLINE"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("flags", "dtype"), [("fpu avx2 avx512_bf16", "bfloat16"), ("fpu avx2 avx512f", "float32"), (None, "float32")]
+)
+def test_a_processor_that_cannot_multiply_bfloat16_gets_float32(tmp_path: Path, flags: str | None, dtype: str) -> None:
+    info = tmp_path / "cpuinfo"
+    if flags is not None:
+        info.write_text(f"processor : 0\nflags : {flags}\n")
+    assert cpu_dtype(info) == dtype
 
 
 def test_the_manifest_wins_and_a_gpu_gets_no_cpu_flags(tmp_path: Path) -> None:
