@@ -69,6 +69,23 @@ async def test_what_no_replica_can_hold_is_refused_at_once(pipe: Pipe) -> None:
     assert await line.ask(an_ask("3", model="another")) == NoneReady()
 
 
+async def test_who_only_waits_until_all_have_said_what_they_hold_is_not_refused_for_long_answers(pipe: Pipe) -> None:
+    replica = a_replica(slots=8)
+    line = await Line(pipe).begin(replica)
+    veteran = Line(pipe, "veteran")
+    veteran.verbs.epoch = "of the life before"
+    await veteran.beat()
+    await line.verbs.hold(line.now, an_ask("old"), asked=0, granted=line.now - 40_000, replica=replica.id)
+    await line.release("old")
+    assert [await line.ask(an_ask(n)) for n in "12345678"] == [WaitState(n, 3.0) for n in range(1, 9)]
+    ninth = await line.ask(an_ask("9"))
+    assert ninth == WaitState(9, 45.0), "nine times 40 seconds, eight at a time"
+    line.now += 3_000
+    await line.beat(replica)
+    assert await line.news() == list("12345678")
+    assert leaks(connect(settings.REDIS_URL)) == []
+
+
 async def test_a_line_has_an_end(pipe: Pipe) -> None:
     line = await Line(pipe, policy=Policy(max_waiting=3, ladder=(9, 9, 9, 9))).begin(a_replica(slots=1))
     replies = [await line.ask(an_ask(str(n))) for n in range(5)]

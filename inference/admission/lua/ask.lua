@@ -14,7 +14,7 @@ if old then drop(old, 0, now) end
 local t = { id = ARGV[4], model = ARGV[5], class = ARGV[6] .. ':' .. ARGV[7], lane = ARGV[6], tier = ARGV[7],
   user = ARGV[8], organization = ARGV[9], owner = ARGV[3], need = tonumber(ARGV[10]), prefer = ARGV[11],
   avoid = ARGV[12], asked = math.min(tonumber(ARGV[13]) or now, old and old.asked or math.huge), mark = ARGV[14] }
-local base, model = 'adm:m:' .. t.model, read_model(t.model)
+local base, model = 'adm:m:' .. t.model, read_model(t.model, now)
 
 local function seconds(s) return s and string.format('%.3f', s) or '' end
 

@@ -42,7 +42,7 @@ end
 
 -- Batch pauses under pressure, but nobody for ever; it earns no credit meanwhile.
 local function is_paused(t, start, now)
-  if t.lane ~= 'batch' or now - t.asked > P.pause_most_ms or level(read_model(t.model)) < 1 then return false end
+  if t.lane ~= 'batch' or now - t.asked > P.pause_most_ms or level(read_model(t.model, now)) < 1 then return false end
   local base = 'adm:m:' .. t.model
   local v = tonumber(call('HGET', base, 'v') or 0)
   if start < v then call('ZADD', base .. ':classes', v, t.class) end

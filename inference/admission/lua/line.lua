@@ -108,18 +108,25 @@ local function measure(t, now)
 end
 
 -- A model's line and rates: `rate`, tokens a second with what runs now (by Little's law that is what is released), nil
--- until something was measured; `hold`, seconds that an answer is held.
-local function read_model(name)
+-- until something was measured; `hold`, seconds that an answer is held; `settles`, seconds until anything is granted
+-- again. Who waits only for that is not in anybody's way: then `free` places will be had by as many at once.
+-- Without `now` there is nothing to wait for.
+local function read_model(name, now)
   local f = call('HMGET', 'adm:m:' .. name, 'tokens', 'held', 'answers', 'running', 'queued', 'waiting', 'slots')
   local function n(i) return tonumber(f[i] or 0) end
-  return { name = name, rate = f[1] and n(1) / n(2) * math.max(1, n(4)) or nil, running = n(4), queued = n(5),
-    hold = f[1] and n(2) / n(3) or P.unmeasured_hold_s, waiting = n(6), slots = n(7) }
+  local running, slots = n(4), n(7)
+  local settles = now and math.max(0, tonumber(call('HGET', 'adm:epoch', 'settle') or 0) - now) / 1000 or 0
+  local parallel = settles > 0 and math.max(running, slots) or running
+  return { name = name, rate = f[1] and n(1) / n(2) * math.max(1, parallel) or nil, running = running, queued = n(5),
+    hold = f[1] and n(2) / n(3) or P.unmeasured_hold_s, waiting = n(6), slots = slots,
+    settles = settles, free = settles > 0 and math.max(0, slots - running) or 0 }
 end
 
 -- The pressure ladder: 0 none, 1 batch pauses, 2 queues are shortened, 3 the cheapest tier is offered a smaller
 -- model instead of a place, 4 nobody who would have to wait is taken. The strain is the seconds of work that waits,
 -- batch left out, as a share of the longest wait allowed.
 local function level(model)
+  if model.waiting <= model.free then return 0 end
   local seconds = model.rate and model.queued / model.rate or model.waiting * model.hold / math.max(1, model.slots)
   local strain, found = seconds / (P.max_wait_ms.interactive / 1000), 0
   for i, from in ipairs(P.ladder) do if strain >= from then found = i end end
@@ -164,6 +171,7 @@ local function forecast(t, model, c, users, start, mine, now)
     local later = math.min(ahead, here + arrival_rate(c, now) * seconds)
     seconds = seconds_for(model, t.class, later + mean, now)
   end
+  if model.waiting < model.free then seconds = model.settles end
   return 1 + math.floor(here / mean + 0.5), seconds
 end
 
@@ -171,7 +179,7 @@ local function forecast_of(t, now)
   local c = read_class(class_key(t.model, t.class), now)
   local start = tonumber(call('ZSCORE', c.key .. ':users', t.user))
   local mine = call('ZRANK', c.key .. ':q:' .. t.user, t.id)
-  return forecast(t, read_model(t.model), c, call('ZCARD', c.key .. ':users'), start, mine, now)
+  return forecast(t, read_model(t.model, now), c, call('ZCARD', c.key .. ':users'), start, mine, now)
 end
 
 -- What a newcomer would get. `c`: its class without it; `mine`: the tickets of its user that wait there.
