@@ -26,7 +26,7 @@ from apps.files.lifecycle import quotas
 from apps.files.models import File, FileStage, FileState, Page, PageState, StageName, StageState, UploadPart
 from apps.files.pipeline import cancellation, removal
 from apps.files.pipeline.hints import PURGE, hint
-from apps.files.pipeline.leases import arm
+from apps.files.pipeline.leases import arm, lock_stages
 from apps.files.pipeline.progress import note
 from apps.files.pipeline.turns import turn
 from apps.files.selectors import file_info
@@ -343,6 +343,7 @@ def delete_file(actor: Actor, file_id: object) -> None:
     Raises NotFound, also for a file that is deleted already.
     """
     with transaction.atomic():
+        lock_stages(access_file(actor, file_id).id)
         file = access_file(actor, file_id, lock=True)
         file.state, file.stage, file.deleted_at = FileState.DELETED, "", timezone.now()
         file.save(force_update=True)

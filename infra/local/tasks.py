@@ -96,9 +96,10 @@ def test(layout: Layout, rest: Sequence[str]) -> int:
 
 
 def in_parallel() -> list[str]:
-    """As many test processes as there are cores, each with servers of its own; whole files stay together."""
-    cores = min(4, os.cpu_count() or 1)
-    return ["-n", str(cores), "--dist", "loadfile"] if cores > 1 else []
+    """One test process more than there are cores, since tests wait much of their time; each has servers of its own,
+    and whole files stay together."""
+    cores = os.cpu_count() or 1
+    return ["-n", str(min(4, cores + 1)), "--dist", "loadfile"] if cores > 1 else []
 
 
 def pytest(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import TypeVar
 from uuid import UUID
 
@@ -162,3 +163,53 @@ def test_a_row_that_a_frozen_worker_holds_does_not_stop_the_sweep(caller: Caller
     hinted = dict(FileStage.objects.values_list("file_id", "hinted_at"))
     assert hinted[held] is None
     assert hinted[other] is not None
+
+
+@pytest.mark.parametrize("stage", [StageName.PARSE, StageName.EMBED])
+def test_a_worker_that_dies_when_a_stage_ends_leaves_it_to_the_next(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, stage: StageName
+) -> None:
+    file_id = UUID(caller.upload("a.pdf", documents.short_pdf(2))["id"])
+    with monkeypatch.context() as patch:
+        conclude = progress.conclude
+
+        def dies(held: leases.Claim) -> None:
+            conclude(held)
+            if held.name == stage:
+                raise Killed
+
+        patch.setattr(progress, "conclude", dies)
+        with pytest.raises(Killed):
+            drain(file_id)
+    held = FileStage.objects.get(name=stage)
+    assert held.state == StageState.RUNNING, "what was not decided is not ended either"
+    hurry(file_id)
+    drain(file_id)
+    assert File.objects.values_list("state", "searchable").get() == ("ready", "hybrid")
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_file_is_deleted_while_a_worker_adds_a_page(caller: Caller) -> None:
+    file = File.objects.get(id=caller.upload("a.pdf", documents.short_pdf(2))["id"])
+    tasks.verify(str(file.id))
+    held = leases.claim(file.id, StageName.PARSE)
+    assert held is not None
+    locked = Event()
+
+    def add_page(number: int) -> None:
+        if number == 0:
+            with leases.fence(held):
+                locked.set()
+                time.sleep(0.3)  # meanwhile the other thread asks for the rows
+                Page.objects.create(file=file, organization_id=file.organization_id, number=1)
+        else:
+            assert locked.wait(10)
+            assert caller.delete(f"/{file.id}").status_code == 204
+
+    at_once(2, add_page)
+    assert File.objects.values_list("state", flat=True).get() == "deleted"
+    with pytest.raises(LeaseLost), leases.fence(held):
+        pass

@@ -73,7 +73,7 @@ def test_kills_of_workers_lose_and_double_nothing(caller: Caller, tmp_path: Path
 
 
 def test_the_check_goes_red_when_nobody_takes_over(caller: Caller, tmp_path: Path) -> None:
-    plan = Plan(files=6, kills=4, lease_s=2, sweep_s=0.5, patience_s=60)
+    plan = Plan(files=6, kills=4, lease_s=2, sweep_s=0.5, patience_s=20)
     start = partial(started, tmp_path, lease_s=2, app="tests.faults.no_takeover:app")
     report, sent = ingest_killing.run(caller, plan, start)
     ingest_killing.check(sent, report)

@@ -127,10 +127,20 @@ def claim_page(file_id: UUID) -> PageClaim | None:
 # Holding
 
 
+def lock_stages(file_id: UUID) -> None:
+    """Lock all stages of the file, before the file itself: whoever wants both takes them in this order."""
+    list(FileStage.objects.select_for_update().filter(file_id=file_id).order_by("name").values_list("id"))
+
+
 @contextmanager
-def fence(held: Claim | PageClaim) -> Iterator[None]:
-    """A transaction that commits only while the claim is held. Raises LeaseLost before anything is written."""
+def fence(held: Claim | PageClaim, *, ending: bool = False) -> Iterator[None]:
+    """A transaction that commits only while the claim is held. Raises LeaseLost before anything is written.
+
+    `ending`: the stage ends in it and what comes next is decided; all stages of the file are locked for that.
+    """
     with transaction.atomic():
+        if ending:
+            lock_stages(held.file_id)
         if not _row(held).select_for_update().exists():
             raise LeaseLost
         yield

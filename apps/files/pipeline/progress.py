@@ -28,7 +28,7 @@ from apps.files.models import (
     StageName,
     StageState,
 )
-from apps.files.pipeline.leases import Claim, arm, fence, finish
+from apps.files.pipeline.leases import Claim, arm, fence, finish, lock_stages
 from apps.files.selectors import file_info
 from apps.files.types import FAULTS, UNLOCKABLE
 
@@ -114,10 +114,18 @@ def started(held: Claim) -> None:
         note(file)
 
 
+def conclude(held: Claim) -> None:
+    """End the stage and arm what comes next, inside the caller's ending fence: who is killed does both or neither."""
+    finish(held)
+    advance(held.file_id)
+
+
 def advance(file_id: UUID) -> None:
     """Arm the stages that have work, or settle the file when none is left. Safe to call at any time."""
     with transaction.atomic():
-        file = File.objects.select_for_update().filter(id=file_id).first()
+        lock_stages(file_id)
+        # Not the lock that would keep workers from adding pages while they hold rows that are wanted here.
+        file = File.objects.select_for_update(no_key=True).filter(id=file_id).first()
         if file is None or file.state in (*ENDED, FileState.UPLOADING):
             return
         stages = dict(FileStage.objects.filter(file_id=file_id).values_list("name", "state"))
@@ -179,9 +187,9 @@ def _unreadable(numbers: list[int], *, stopped: bool) -> str:
 
 def fail(held: Claim, code: str, message: str) -> None:
     """End the stage for good. What was read before stays usable; the file fails only when nothing was."""
-    with fence(held):
+    with fence(held, ending=True):
         finish(held, code=code, message=message)
-        file = File.objects.select_for_update().get(id=held.file_id)
+        file = File.objects.select_for_update(no_key=True).get(id=held.file_id)
         if held.name == StageName.PARSE and Page.objects.filter(file=file).exists():
             fail_missing_pages(file, code, message)
         elif held.name == StageName.INDEX:
@@ -192,7 +200,7 @@ def fail(held: Claim, code: str, message: str) -> None:
             set_failed(file, code, message)
             file.save(force_update=True)
             note(file)
-    advance(held.file_id)
+        advance(held.file_id)
 
 
 def set_failed(file: File, code: str, message: str) -> None:

@@ -86,8 +86,6 @@ def run(file_id: UUID, name: StageName) -> None:
         _unless_lost(partial(progress.fail, held, fault.reason, fault.message))
     except OUTSIDE as error:
         _retry(held, error)
-    else:
-        progress.advance(file_id)
 
 
 def _retry(held: Claim, error: BaseException) -> None:
@@ -137,11 +135,11 @@ def parse(held: Claim, lost: Lost) -> None:
     with storage().local(file.readable_key) as path:
         _read(held, lost, file, path, tabling.publish_sheets(held, file, path))
     notices = tabling.publish_found(held, file)
-    with leases.fence(held):
+    with leases.fence(held, ending=True):
         if notices:
             known = File.objects.values_list("notices", flat=True).get(id=file.id)
             File.objects.filter(id=file.id).update(notices=[*known, *notices])
-        leases.finish(held)
+        progress.conclude(held)
 
 
 def _read(held: Claim, lost: Lost, file: File, path: Path, notices: tuple[str, ...]) -> None:
@@ -159,7 +157,7 @@ def _read(held: Claim, lost: Lost, file: File, path: Path, notices: tuple[str, .
 def _copy(held: Claim, file: File) -> bool:
     """Take the derived rows of the earlier file with this content. False when that one turned out to be of no use."""
     tables = tabling.copy_objects(file)
-    with leases.fence(held):
+    with leases.fence(held, ending=True):
         source = copying.lock_source(file)
         if source is None:
             File.objects.filter(id=file.id).update(same_as_id=None)
@@ -171,7 +169,7 @@ def _copy(held: Claim, file: File) -> bool:
             Page.objects.filter(file=file).delete()
             copying.copy_derived(source.id, file.id)
             File.objects.filter(id=file.id).update(page_count=source.page_count, notices=source.notices)
-            leases.finish(held)
+            progress.conclude(held)
     if waiting:
         raise _wait_for(file, COPY_WAIT_S, COPY_WAIT_MAX_S)
     return True
@@ -241,8 +239,8 @@ def index(held: Claim, lost: Lost) -> None:
             raise LeaseLost
         with leases.fence(held):
             indexing.index_page(page_id)
-    with leases.fence(held):
-        leases.finish(held)
+    with leases.fence(held, ending=True):
+        progress.conclude(held)
 
 
 def embed(held: Claim, lost: Lost) -> None:
@@ -257,8 +255,8 @@ def embed(held: Claim, lost: Lost) -> None:
                 raise Wait(0)
     except EmbedderAway as away:
         raise _wait_for(File.objects.get(id=held.file_id), EMBED_WAIT_S, EMBED_WAIT_MAX_S) from away
-    with leases.fence(held):
-        leases.finish(held)
+    with leases.fence(held, ending=True):
+        progress.conclude(held)
 
 
 STEPS: dict[StageName, Callable[[Claim, Lost], None]] = {
