@@ -22,7 +22,7 @@ from apps.files.pipeline.steps import OUTSIDE, fill, limits
 from apps.files.storage import storage
 from apps.files.types import FAULTS, Kind, as_kind
 
-SLICE_S = 60.0
+SLICE_S = 15.0
 log = structlog.get_logger(__name__)
 
 

@@ -32,7 +32,7 @@ from apps.files.types import FAULTS, FileFault, Retryable, as_kind
 
 COPY_WAIT_S, COPY_WAIT_MAX_S = 2.0, 30.0
 EMBED_WAIT_S, EMBED_WAIT_MAX_S = 5.0, 300.0
-EMBED_SLICE_S = 60.0
+EMBED_SLICE_S = 2.0  # an upload behind two long files waits as long for its first page
 Lost = threading.Event
 log = structlog.get_logger(__name__)
 

@@ -22,9 +22,9 @@ NEIGHBOUR_PAGES = 3
 CELERY = ("-m", "celery", "-A", "apps.config.celery:app", "worker", "--without-gossip", "--without-mingle")
 
 
-def start_workers(stack: Stack) -> list[int]:
-    """Workers as `make up` starts them, but for vectors, which are made when a file has ended. Returns their ids."""
-    for queues, size in (("ingest,default", 2), ("ocr", 1)):
+def start_workers(stack: Stack, *, vectors: bool = False) -> list[int]:
+    """Workers as `make up` starts them; vectors, which are made when a file has ended, only if asked. Returns ids."""
+    for queues, size in (("ingest,default,embed" if vectors else "ingest,default", 2), ("ocr", 1)):
         name = f"worker-{queues.partition(',')[0]}"
         own = ("-Q", queues, "-c", str(size), "-n", f"{name}@%h", "--loglevel", "INFO")
         beat = ("-B", "-s", str(stack.folder / "beat")) if size > 1 else ()
@@ -69,6 +69,9 @@ class Person:
         self._http.post(f"/api/files/{sent.file_id}/complete", json={"parts": sent.parts}).raise_for_status()
         return sent.file_id
 
+    def delete(self, file_id: str) -> None:
+        self._http.delete(f"/api/files/{file_id}").raise_for_status()
+
     def upload(self, name: str, body: bytes) -> str | None:
         """The file's id; None when it was refused."""
         sent = self.send_parts(name, body)
@@ -82,9 +85,9 @@ class Person:
         state, reason = self.until_ended(file_id)
         return Outcome(poison.name, state, reason, time.monotonic() - begun)
 
-    def ask(self, sql: LiteralString, file_id: str) -> Any:
+    def ask(self, sql: LiteralString, *parameters: str) -> Any:
         """The first value of the first row; None when there is no row."""
-        row = self._rows.execute(sql, [file_id]).fetchone()
+        row = self._rows.execute(sql, parameters).fetchone()
         return row[0] if row else None
 
     def until_ended(self, file_id: str) -> tuple[str, str]:
