@@ -4,8 +4,9 @@
 
 Real processes: a web that receives the uploads, Celery workers with the children that read, Postgres and Valkey. The
 first page is searchable once its passages are indexed; the time runs from when the last byte was sent. That is
-measured on an idle machine, and while the vectors of two such documents are made. For growth one process reads small documents of several kinds, and makes their vectors: its resident memory after the last is compared
-with that after a tenth of them. Writes build/bench/ingest.json.
+measured on an idle machine, and while the vectors of two such documents are made. For growth one process reads small
+documents of several kinds, and makes their vectors: its resident memory after the last is compared with that after a
+tenth of them. Writes build/bench/ingest.json.
 """
 
 from __future__ import annotations
