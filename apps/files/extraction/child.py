@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from apps.core.scratch import Scratch
 from apps.files.extraction.types import Limits, Reason
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -99,31 +99,32 @@ class Child:
         self.waited_s = 0.0
         self._ended = False
         self._held_bytes = 0
-        self._scratch = tempfile.mkdtemp(prefix="parley-read-")
+        self._scratch = Scratch("read")
+        folder = str(self._scratch.path)
         full = {
             **job,
             "source": source,
-            "scratch": self._scratch,
+            "scratch": folder,
             "readable": (*readable_paths(), *also_readable),
             "memory_bytes": limits.memory_bytes,
             "cpu_s": limits.cpu_s,
             "scratch_bytes": limits.scratch_bytes,
         }
-        self._last_words = tempfile.TemporaryFile(dir=self._scratch)  # noqa: SIM115 - until `__exit__`
+        self._last_words = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - until `__exit__`
         try:
             self._process = subprocess.Popen(
                 [*command, json.dumps(full)],
                 stdin=subprocess.DEVNULL if secret is None else subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._last_words,
-                cwd=self._scratch,
+                cwd=folder,
                 env=_ENVIRONMENT,
                 pass_fds=() if source is None else (source,),
                 start_new_session=True,
             )
         except OSError:
             self._last_words.close()
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch.close()
             raise
         if self._process.stdin is not None and secret is not None:
             with suppress(BrokenPipeError), self._process.stdin as pipe:
@@ -139,7 +140,7 @@ class Child:
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._last_words.close()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        self._scratch.close()
 
     def _end(self, grace_s: float) -> int:
         """Kill the child's whole group and return how the child itself ended.

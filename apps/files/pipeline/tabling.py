@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from apps.core.errors import NotFound
+from apps.core.scratch import scratch
 from apps.files import indexing
 from apps.files.extraction import ExtractionFailed, Reason
 from apps.files.extraction.tabular.run import FOUND, make_tables
@@ -51,11 +51,12 @@ def publish_found(held: Claim, file: File) -> tuple[str, ...]:
     """The large tables on the pages of a document, once. Returns notices. Raises LeaseLost."""
     if file.kind in _WITHOUT or Table.objects.filter(file=file).exists():
         return ()
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl", encoding="utf-8") as found:
-        for table in found_tables(file):
-            found.write(json.dumps(table) + "\n")
-        found.flush()
-        return _publish(held, file, Path(found.name), FOUND) if found.tell() else ()
+    with scratch("tables") as folder:
+        path = folder / "found.jsonl"
+        with path.open("w", encoding="utf-8") as found:
+            for table in found_tables(file):
+                found.write(json.dumps(table) + "\n")
+        return _publish(held, file, path, FOUND) if path.stat().st_size else ()
 
 
 def _publish(held: Claim, file: File, path: Path, kind: str) -> tuple[str, ...]:

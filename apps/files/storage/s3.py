@@ -6,7 +6,6 @@ that this process uses. The part's length is among the signed headers, so the st
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from apps.core.scratch import scratch
 from apps.files.storage.types import (
     CHUNK,
     BadParts,
@@ -154,8 +154,8 @@ class S3Storage:
 
     @contextmanager
     def local(self, key: str) -> Iterator[Path]:
-        with tempfile.TemporaryDirectory(prefix="parley-object-") as directory:
-            path = Path(directory) / "object"
+        with scratch("object") as folder:
+            path = folder / "object"
             with path.open("wb") as file:
                 for data in self.read(key):
                     file.write(data)
