@@ -6,6 +6,7 @@ import io
 import random
 import struct
 import time
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from PIL import Image
 
 from apps.files.extraction import Document, ExtractionFailed, Limits, Reason, run
-from apps.files.extraction.types import Kind
+from apps.files.extraction.types import Kind, Notice
 from apps.files.scanning import inspect
 from apps.files.types import FileFault
 from tests.bench.poison import pictures
@@ -48,6 +49,17 @@ def webp_of(side: int) -> bytes:
     return buffer.getvalue()
 
 
+def broken_off_sheet(after: str) -> bytes:
+    """A spreadsheet of one cell whose content ends where it should not."""
+    row = '<table:table-row><table:table-cell office:value-type="float" office:value="7"/></table:table-row>'
+    whole = formats.open_document(f'<table:table table:name="a">{row}{row}</table:table>', kind="spreadsheet")
+    with zipfile.ZipFile(io.BytesIO(whole)) as package:
+        parts = {name: package.read(name).decode() for name in package.namelist()}
+    content = parts["content.xml"]
+    parts["META-INF/manifest.xml"] = "<manifest/>"
+    return formats.package(parts | {"content.xml": content[: content.index(after)]})
+
+
 def slide(body: str) -> bytes:
     return formats.package(
         {"[Content_Types].xml": "<x/>", "ppt/presentation.xml": "<x/>", "ppt/slides/slide1.xml": body}
@@ -78,6 +90,13 @@ def slide(body: str) -> bytes:
 def test_harm_is_answered_soon(tmp_path: Path, kind: Kind, make: Callable[[], bytes]) -> None:
     found = outcome(tmp_path, make(), kind)
     assert isinstance(found, tuple) or found in REFUSALS | {"mislabelled"}
+
+
+def test_a_spreadsheet_that_breaks_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    found = outcome(tmp_path, broken_off_sheet("</table:table>"), "sheet")
+    assert isinstance(found, tuple), found
+    assert (found[0].notices, "7" in found[1]) == ((Notice.CUT_SHORT,), True)
+    assert outcome(tmp_path, broken_off_sheet("<table:table table:name"), "sheet") == "empty"
 
 
 @pytest.mark.parametrize(

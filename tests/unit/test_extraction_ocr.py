@@ -125,6 +125,16 @@ def test_the_packaged_engine_reads_without_a_system_package(tmp_path: Path) -> N
     assert all(element.box is not None for element in page.elements)
 
 
+def test_a_strip_is_not_enlarged(tmp_path: Path) -> None:
+    from apps.files.extraction.ocr import rapid
+
+    strip = Image.new("RGB", (1_600, 1), (9, 9, 9))
+    padded = rapid._padded(strip)
+    assert padded.size == (1_600, 32)
+    assert padded.getpixel((1_599, 31)) == (9, 9, 9)
+    assert rapid._padded(padded) is padded
+
+
 def test_one_page_has_one_time_for_all_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recognise, "PAGE_S", 0.0)
     with pytest.raises(ExtractionFailed) as failed:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import socket
 import struct
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,6 +116,17 @@ def test_a_broken_archive_is_damaged(tmp_path: Path, keep: float) -> None:
     body = documents.word()
     cut = max(4, int(len(body) * keep))
     assert reason(written(tmp_path, body[:cut]), "docx") == "damaged"
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, zipfile.ZIP_DEFLATED])
+def test_what_cannot_be_unpacked_is_damaged_and_not_tried_again(tmp_path: Path, method: int) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as made:
+        made.writestr("notes.txt", "words of all kinds, many of them\n" * 400)
+    body = bytearray(buffer.getvalue())
+    at = body.index(b"notes.txt") + len("notes.txt")
+    body[at + 12 : at + 40] = bytes(28)
+    assert reason(written(tmp_path, bytes(body)), "zip") == "damaged"
 
 
 # A scanner that speaks clamd's protocol

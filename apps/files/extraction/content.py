@@ -6,13 +6,15 @@ documents, members of an archive) are read through `Scope.inside`, which bounds 
 
 from __future__ import annotations
 
+import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
+from xml.parsers import expat
 
 import olefile
 from lxml import etree
@@ -137,6 +139,34 @@ class Package:
 
     def find_xml(self, name: str) -> Any | None:
         return self.xml(name) if name in self.names else None
+
+    def repacked(self, changed: Mapping[str, bytes]) -> bytes:
+        """The package with other content in some members. Raises ExtractionFailed."""
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+            for name in sorted(self.names):
+                if not name.endswith("/"):
+                    archive.writestr(name, changed[name] if name in changed else self.read(name))
+        return buffer.getvalue()
+
+
+def closed_xml(data: bytes) -> bytes | None:
+    """What can be saved of XML that breaks off, its elements closed; None when nothing is wrong with it.
+
+    Raises ExtractionFailed when there is nothing to save.
+    """
+    try:
+        expat.ParserCreate().Parse(data, True)
+    except expat.ExpatError:
+        parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, load_dtd=False)
+        try:
+            root = etree.fromstring(data, parser)
+        except (etree.LxmlError, ValueError):
+            root = None
+        if root is None:
+            raise ExtractionFailed(Reason.DAMAGED) from None
+        return bytes(etree.tostring(root))
+    return None
 
 
 def parse_xml(data: bytes) -> Any:

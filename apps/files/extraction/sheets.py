@@ -108,7 +108,7 @@ def _section(name: str, rows: Iterable[Row]) -> list[Element]:
 def read(file: BinaryIO, scope: Scope) -> Content:
     """XLSX, XLSB, XLS and ODS. Raises ExtractionFailed."""
     data, package = checked(file, scope)
-    content = _by_calamine(workbook.prepared(data, package) if package else data, scope)
+    content = _by_calamine(workbook.prepared(data, package, scope) if package else data, scope)
     if content is not None and package is not None:
         beside = workbook.beside(package) if "xl/workbook.xml" in package.names else opendocument.comments(package)
         _add_beside(content, beside)

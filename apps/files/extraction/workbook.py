@@ -6,22 +6,21 @@ written into the cells first, because the reader of values leaves them out.
 
 from __future__ import annotations
 
-import io
 import posixpath
 import re
-import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from apps.files.extraction import drawingml
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Package
-from apps.files.extraction.types import Category, Element, ExtractionFailed
+from apps.files.extraction.content import Package, Scope, closed_xml
+from apps.files.extraction.types import Category, Element, ExtractionFailed, Notice
 
 _S = "{http://schemas.openxmlformats.org/spreadsheetml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _THREADED = "{http://schemas.microsoft.com/office/spreadsheetml/2018/threadedcomments}"
+CONTENT = "content.xml"  # of OpenDocument
 _SHEET = re.compile(r"^xl/worksheets/[^/]+\.xml$")
 _MAX_COMMENTS, _MAX_DRAWN = 5_000, 200
 _LARGEST = 64 << 20
@@ -30,8 +29,15 @@ _ERROR = re.compile(rb"(<c\b[^>]*?\bt=\")e\"")
 _TYPE = re.compile(rb"\s+t=\"[^\"]*\"")
 
 
-def prepared(data: bytes, package: Package) -> bytes:
-    """The workbook with errors as texts, and with formulas themselves where they have no result."""
+def prepared(data: bytes, package: Package, scope: Scope) -> bytes:
+    """The workbook with errors as texts, and with formulas themselves where they have no result; ODS with its elements
+    closed, since calamine reads on for ever in one that breaks off. Raises ExtractionFailed."""
+    if CONTENT in package.names:
+        whole = closed_xml(package.read(CONTENT))
+        if whole is None:
+            return data
+        scope.notice(Notice.CUT_SHORT)
+        return package.repacked({CONTENT: whole})
     changed: dict[str, bytes] = {}
     for member in package.members:
         if _SHEET.match(member.filename) and member.file_size <= _LARGEST:
@@ -40,14 +46,7 @@ def prepared(data: bytes, package: Package) -> bytes:
                 after = _CELL.sub(_with_formula, _ERROR.sub(rb'\1str"', sheet))
                 if after != sheet:
                     changed[member.filename] = after
-    if not changed:
-        return data
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name in sorted(package.names):
-            if not name.endswith("/"):
-                archive.writestr(name, changed[name] if name in changed else package.read(name))
-    return buffer.getvalue()
+    return package.repacked(changed) if changed else data
 
 
 def _with_formula(found: re.Match[bytes]) -> bytes:

@@ -6,6 +6,7 @@ entries would cost gigabytes before any limit could be looked at.
 
 from __future__ import annotations
 
+import lzma
 import struct
 import zipfile
 import zlib
@@ -37,9 +38,14 @@ def entry_names(path: Path, look: Callable[[bytes], None]) -> frozenset[str]:
             for entry in entries:
                 left -= _unpack(archive, entry, left, look)
             return frozenset(entry.filename for entry in entries)
+    except OSError as error:
+        if error.errno is not None:
+            raise  # of the disk; what bzip2 cannot unpack has no number
+        raise FileFault("damaged") from error
     except (
         zipfile.BadZipFile,
         zlib.error,
+        lzma.LZMAError,
         EOFError,
         NotImplementedError,
         struct.error,

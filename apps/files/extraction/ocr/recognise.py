@@ -24,7 +24,7 @@ _AUTO, _ORIENTATION_ONLY = 3, 0
 _LIKELY_UPRIGHT = 0.7
 _GOOD_ENOUGH = 0.5
 _BLANK = 0.0002  # a line of small print covers ten times that
-_RAPID_MEMORY = 3 << 30  # address space, of which it touches a third
+_RAPID_MEMORY = 3 << 30  # address space, of which it touches a quarter
 _PLACES = os.pathsep.join((os.defpath, "/usr/local/bin", "/opt/homebrew/bin"))
 
 

@@ -51,7 +51,7 @@ def _texts(rows: Iterable[Iterable[object]]) -> Iterator[list[str]]:
 def workbook(file: BinaryIO, scope: Scope) -> Iterator[Sheet]:
     """Sheets of XLSX, XLSB, ODS and XLS. Raises ExtractionFailed."""
     data, package = checked(file, scope)
-    whole = prepared(data, package) if package else data
+    whole = prepared(data, package, scope) if package else data
     try:
         book = python_calamine.CalamineWorkbook.from_filelike(io.BytesIO(whole))
         names = book.sheet_names
