@@ -49,9 +49,9 @@ export const FileRow = memo(function FileRow({ file: initial, onAction }: FileRo
 })
 
 export const canAsk = (file: FileRecord): boolean => file.state === 'processing' || file.state === 'ready' || file.state === 'partial'
-/** Also a file whose search by meaning could not be built. An upload that never arrived has to be sent again instead. */
+/** Also a file whose search by meaning could not be built, which it still is while there is a stage. An upload that never arrived has to be sent again instead. */
 export const canRetry = (file: FileRecord): boolean =>
-  (file.state === 'failed' && !NOT_ARRIVED.has(file.error?.code ?? '')) || file.state === 'partial' || (file.state === 'ready' && file.searchable === 'keyword')
+  (file.state === 'failed' && !NOT_ARRIVED.has(file.error?.code ?? '')) || file.state === 'partial' || (file.state === 'ready' && file.searchable === 'keyword' && file.stage === null)
 /** While pages are read. What is indexed behind that takes a moment and cannot be stopped. */
 export const canCancel = (file: FileRecord): boolean => file.state === 'processing' && (file.stage === null || READING.has(file.stage))
 const READING: ReadonlySet<string> = new Set(['verify', 'parse', 'ocr'])

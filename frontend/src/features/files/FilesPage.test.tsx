@@ -5,7 +5,7 @@ import { clearResources, emitNotification, type FileRecord, type PageRecord } fr
 import { toastStore } from '@/shared/ui/toast'
 import { deleting } from './deletions'
 import FilesPage from './FilesPage'
-import { canCancel, shortDate } from './FileRow'
+import { canCancel, canRetry, shortDate } from './FileRow'
 import { clearRecords } from './records'
 import { clearUploads } from './uploads'
 
@@ -141,6 +141,12 @@ test('a failed file says why and can be read again', async () => {
   await choose('a.pdf', 'Read again')
   expect(await screen.findByText('Checking the file')).toBeTruthy()
   expect(calls).toContain('POST /api/files/a/retry')
+})
+
+test('a file without vectors can be read again when none are being made', () => {
+  expect(canRetry(file('a', { searchable: 'keyword', stage: 'embed' }))).toBe(false)
+  expect(canRetry(file('a', { searchable: 'keyword' }))).toBe(true)
+  expect(canRetry(file('a'))).toBe(false)
 })
 
 test('reading can be stopped from the keyboard, and the pages that were not read are told', async () => {

@@ -366,6 +366,7 @@ describe('words', () => {
     [214_000, '214 kB'],
     [3_450_000, '3.4 MB'],
     [104_857_600, '104 MB'],
+    [10_737_418_240, '10.7 GB'],
   ])('%d bytes', (bytes, expected) => expect(formatBytes(bytes)).toBe(expected))
 
   test.each([

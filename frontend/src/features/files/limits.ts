@@ -40,10 +40,10 @@ export function refusalOf(file: { name: string; size: number }): string | null {
   return null
 }
 
-/** "214 kB", "3.4 MB": decimal units, as file managers show them. */
+/** "214 kB", "3.4 MB", "10.7 GB": decimal units, as file managers show them. */
 export function formatBytes(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`
   if (bytes < 999_500) return `${Math.round(bytes / 1000)} kB`
-  const mega = bytes / 1_000_000
-  return mega < 10 ? `${(Math.floor(mega * 10) / 10).toFixed(1)} MB` : `${Math.floor(mega)} MB`
+  if (bytes < 1e7) return `${(Math.floor(bytes / 1e5) / 10).toFixed(1)} MB`
+  return bytes < 1e9 ? `${Math.floor(bytes / 1e6)} MB` : `${Math.floor(bytes / 1e8) / 10} GB`
 }
