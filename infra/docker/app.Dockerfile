@@ -19,7 +19,8 @@ RUN --mount=type=cache,target=/root/.cache/uv \
 
 FROM python:3.11-slim-bookworm
 RUN apt-get update \
- && apt-get install -y --no-install-recommends tesseract-ocr libgl1 libglib2.0-0 tini \
+ && apt-get install -y --no-install-recommends libgl1 libglib2.0-0 tini tesseract-ocr \
+    $(for l in deu fra spa ita por nld pol rus ukr ell ara heb hin kor; do echo tesseract-ocr-$l; done) \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --user-group --home-dir /var/lib/parley --create-home parley
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MALLOC_ARENA_MAX=2 \

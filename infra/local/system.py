@@ -24,8 +24,14 @@ class SystemPackage:
     without: str
 
 
+# Chinese and Japanese are read by rapidocr, whose weights come with it.
+LANGUAGES = ("eng", "deu", "fra", "spa", "ita", "por", "nld", "pol", "rus", "ukr", "ell", "ara", "heb", "hin", "kor")
 WANTED = (
-    SystemPackage(("tesseract",), ("tesseract-ocr", "tesseract-ocr-eng"), "scanned pages are read by a slower engine"),
+    SystemPackage(
+        ("tesseract",),
+        ("tesseract-ocr", *(f"tesseract-ocr-{language}" for language in LANGUAGES)),
+        "scanned pages are read by a slower engine",
+    ),
     SystemPackage(("chromium", "chromium-browser", "google-chrome"), ("chromium",), "browser tests are skipped"),
 )
 
@@ -51,4 +57,5 @@ def ensure(steps: Steps) -> None:
 def _apt(steps: Steps, packages: Sequence[str]) -> None:
     quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "install", "-y", "--no-install-recommends", *packages]
-    steps.run(f"system packages ({' '.join(packages)})", [["apt-get", "update"], install], env=quiet)
+    named = [name for name in packages if not name.startswith("tesseract-ocr-")]
+    steps.run(f"system packages ({', '.join(named)})", [["apt-get", "update"], install], env=quiet)

@@ -246,7 +246,7 @@ def test_only_failed_pages_are_read_again(caller: Caller, monkeypatch: pytest.Mo
     monkeypatch.setattr(
         extraction,
         "ocr_page",
-        lambda path, kind, number, limits: PageRecord(number=number, error=Reason.OCR_FAILED),
+        lambda path, kind, number, **more: PageRecord(number=number, error=Reason.OCR_FAILED),
     )
     file = caller.ingest("a.pdf", documents.mixed_pdf(4, scanned=[2], facts=[]))
     assert (file["state"], file["pages_failed"], file["pages_ready"]) == ("partial", [2], 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from apps.files.extraction import ExtractionFailed, Limits, PageRecord, Reason, ocr_page
-from apps.files.extraction.ocr import recognise, straight
+from apps.files.extraction.ocr import languages, recognise, straight
 from apps.files.extraction.ocr.levels import unlevelled
 from apps.files.extraction.process import opened
 from apps.files.extraction.types import Kind
@@ -109,6 +110,57 @@ def test_a_shadow_on_the_page_hides_nothing(tmp_path: Path) -> None:
     assert _share_read(read(tmp_path / "x.png", shadowed)) >= _share_read(read(tmp_path / "y.png", plain)) - 0.05
 
 
+LANGUAGES = {
+    "deu": "Die Brücke über den Fluß wurde größer und schöner gebaut als die ältere, die bei der Flut zerstört war.",
+    "rus": "Мост через реку построили в этом году, и он стал больше, чем старый, который был разрушен водой весной.",
+    "ell": "Η γέφυρα του ποταμού χτίστηκε εκείνη τη χρονιά και ήταν μεγαλύτερη από την παλιά που είχε καταστραφεί.",
+}  # fmt: skip
+DEJAVU = Path("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf")
+
+
+def _written(text: str) -> Image.Image:
+    canvas = Image.new("L", (1_300, 420), 255)
+    font = ImageFont.truetype(DEJAVU, 30)
+    ImageDraw.Draw(canvas).multiline_text((60, 60), "\n".join(textwrap.wrap(text, 60)), fill=0, font=font, spacing=18)
+    return canvas
+
+
+@needs_tesseract
+@pytest.mark.skipif(not DEJAVU.exists(), reason="no font with these letters is installed")
+@pytest.mark.parametrize("pack", LANGUAGES)
+def test_a_page_is_read_in_its_own_language(tmp_path: Path, pack: str) -> None:
+    if pack not in languages.installed(recognise.tesseract() or ""):
+        pytest.skip(f"tesseract-ocr-{pack} is not installed")
+    text = LANGUAGES[pack]
+    page = read(tmp_path / "x.png", _written(text))
+    assert sum(word in page.text.split() for word in text.split()) >= 0.9 * len(text.split()), page.text
+
+
+@needs_tesseract
+@pytest.mark.skipif(not DEJAVU.exists(), reason="no font with these letters is installed")
+def test_the_language_of_other_pages_saves_a_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "deu" not in languages.installed(recognise.tesseract() or ""):
+        pytest.skip("tesseract-ocr-deu is not installed")
+    looks: list[recognise.Packs] = []
+    once = recognise._Task.read
+
+    def counted(task: recognise._Task, turn: int, packs: recognise.Packs) -> tuple[PageRecord, float]:
+        looks.append(packs)
+        return once(task, turn, packs)
+
+    monkeypatch.setattr(recognise._Task, "read", counted)
+    _written(LANGUAGES["deu"]).save(tmp_path / "x.png")
+    untold, told = (ocr_page(tmp_path / "x.png", "image", 1, language=language) for language in (None, "de"))
+    assert looks == [("eng",), ("deu", "eng"), ("deu", "eng")]
+    assert untold.text == told.text
+
+
+def test_a_pack_that_is_not_there_is_not_asked_for() -> None:
+    assert languages.installed("/nonexistent/tesseract") == frozenset()
+    assert languages.of_language("/nonexistent/tesseract", "de") == ()
+    assert languages.of_script("/nonexistent/tesseract", "Cyrillic") == ()
+
+
 def test_a_picture_without_text_is_an_empty_page(tmp_path: Path) -> None:
     page = read(tmp_path / "x.png", Image.new("L", (300, 200), 255))
     assert (page.text, page.elements, page.error) == ("", (), None)
@@ -145,7 +197,7 @@ def test_one_page_has_one_time_for_all_engines(tmp_path: Path, monkeypatch: pyte
 def test_what_was_read_before_the_time_was_up_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing to be read in noise sends the page to every engine; the first answer stays when there is no time left."""
     answers = [PageRecord(number=1, text="first", source="ocr", confidence=0.1)]
-    monkeypatch.setattr(recognise._Task, "read", lambda self, turn: (answers.pop(), 1.0))
+    monkeypatch.setattr(recognise._Task, "read", lambda self, turn, packs: (answers.pop(), 1.0))
     monkeypatch.setattr(recognise, "tesseract", lambda: "tesseract")
     monkeypatch.setattr(recognise, "PAGE_S", 0.0)
     assert read(tmp_path / "x.png", picture()).text == "first"

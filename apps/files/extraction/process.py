@@ -219,11 +219,16 @@ def unlock(path: str | Path, kind: Kind, password: str, *, max_bytes: int, limit
     return data
 
 
-def ocr_page(path: str | Path, kind: Kind, number: int, *, limits: Limits | None = None) -> PageRecord:
-    """Recognise the text of page `number` from its picture. Raises ExtractionFailed."""
+def ocr_page(
+    path: str | Path, kind: Kind, number: int, *, limits: Limits | None = None, language: str | None = None
+) -> PageRecord:
+    """Recognise the text of page `number` from its picture. Raises ExtractionFailed.
+
+    `language`: that of other pages (ISO 639-1), which saves a look when this one is in it too.
+    """
     from apps.files.extraction.ocr.recognise import recognise  # late, for the child's sake: see `receive`
 
-    return recognise(path, kind, number, limits or Limits())
+    return recognise(path, kind, number, limits or Limits(), language=language)
 
 
 def sandbox_report() -> SandboxReport:

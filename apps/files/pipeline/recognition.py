@@ -23,6 +23,7 @@ from apps.files.storage import storage
 from apps.files.types import FAULTS, Kind, as_kind
 
 SLICE_S = 15.0
+_PAGES_ASKED = 3
 log = structlog.get_logger(__name__)
 
 
@@ -74,9 +75,17 @@ def _read(held: PageClaim, path: Path, kind: Kind) -> PageRecord:
     if held.failures >= leases.MAX_PAGE_FAILURES:
         return PageRecord(number=held.number, error=Reason.CRASHED)
     try:
-        return extraction.ocr_page(path, kind, held.number, limits=limits())
+        return extraction.ocr_page(path, kind, held.number, limits=limits(), language=_language(held.file_id))
     except ExtractionFailed as failed:
         return PageRecord(number=held.number, error=failed.reason)
+
+
+def _language(file_id: UUID) -> str | None:
+    """What a few pages that were read already are mostly in."""
+    read = Page.objects.filter(file_id=file_id, state=PageState.READY).exclude(text="").order_by("-number")
+    return extraction.main_language(
+        element for elements in read.values_list("elements", flat=True)[:_PAGES_ASKED] for element in elements
+    )
 
 
 def _own_text(page: Page) -> PageRecord:

@@ -9,6 +9,7 @@ from apps.files.extraction.ocr.words import MAX_WORDS, Word
 _WORD_LEVEL, _COLUMNS = "5", 12
 _ROTATE = re.compile(rb"^Rotate: (90|180|270)\s*$", re.MULTILINE)
 _SURE = re.compile(rb"^Orientation confidence: (\d{1,4}(?:\.\d+)?)\s*$", re.MULTILINE)
+_SCRIPT = re.compile(rb"^Script: ([A-Za-z]{2,20})\s*$", re.MULTILINE)
 _MIN_ORIENTATION_CONFIDENCE = 2.0
 
 
@@ -40,3 +41,9 @@ def turn(report: bytes) -> int:
     if rotate is None or sure is None or float(sure.group(1)) < _MIN_ORIENTATION_CONFIDENCE:
         return 0
     return int(rotate.group(1))
+
+
+def script(report: bytes) -> str:
+    """Tesseract's name for the script; nothing when it could not tell."""
+    found = _SCRIPT.search(report)
+    return found.group(1).decode() if found else ""
