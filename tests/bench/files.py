@@ -189,7 +189,7 @@ def measure(pages: int, scans: int) -> Figures:
         again = product.cost_of("the same report.pdf", report)
         scanned = product.cost_of("scans.pdf", pictures)
     figures = {
-        "pdf_digital_pages_per_cpu_s": figure(pages / digital.total, "pages/CPU-s", 25, at_least=True),
+        "pdf_digital_pages_per_cpu_s": figure(pages / digital.total, "pages/CPU-s", 60, at_least=True),
         "pdf_digital_pages_per_cpu_s_text_alone": figure(pages / text_alone_cpu_s(report), "pages/CPU-s"),
         "pdf_digital_searchable_s": figure(digital.wall_s, "s"),
         "same_content_cpu_ms_per_page": figure(again.total / pages * 1000, "CPU-ms"),
