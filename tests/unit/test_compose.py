@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.local import tasks
+from infra.local import system, tasks
 from infra.local.layout import REPOSITORY, Layout
 
 FILE = REPOSITORY / "docker-compose.yml"
@@ -131,6 +131,12 @@ def test_the_images_copy_only_what_the_builder_is_sent() -> None:
                 assert (REPOSITORY / source).exists(), f"{dockerfile.name}: {source}"
                 parents = {source.strip("/"), *(str(parent) for parent in Path(source).parents)}
                 assert parents & sent, f"{dockerfile.name}: {source} is not sent"
+
+
+def test_the_image_recognises_the_languages_that_tests_do() -> None:
+    dockerfile = (REPOSITORY / "infra/docker/app.Dockerfile").read_text()
+    (listed,) = re.findall(r"for l in ([a-z ]+); do echo tesseract-ocr-\$l", dockerfile)
+    assert {"eng", *listed.split()} == set(system.LANGUAGES), "English comes with tesseract"
 
 
 def compose_program() -> list[str] | None:
