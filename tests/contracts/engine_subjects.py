@@ -44,9 +44,11 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 ENGINE_HOME = REPOSITORY / ".parley"
 LIVE_MODEL = "smollm2-135m"
 READY_WITHIN_S = 1500
-# The real router's program (`pip install vllm-router`), where one is named.
-VLLM_ROUTER = os.environ.get("PARLEY_VLLM_ROUTER", "")
-NEEDS_VLLM_ROUTER = pytest.mark.skipif(not VLLM_ROUTER, reason="PARLEY_VLLM_ROUTER names no vllm-router")
+# The real router's program: the one that `make test` installs, or another.
+VLLM_ROUTER = Path(os.environ.get("PARLEY_VLLM_ROUTER", ENGINE_HOME / "vllm-router" / "bin" / "vllm-router"))
+NEEDS_VLLM_ROUTER = pytest.mark.skipif(
+    not VLLM_ROUTER.exists(), reason="there is no vllm-router: `make test` brings it"
+)
 
 
 @dataclass
@@ -161,20 +163,23 @@ async def behind(kind: str) -> AsyncIterator[Subject]:
 
 
 @asynccontextmanager
-async def vllm_router(program: str) -> AsyncIterator[Subject]:
-    async with routed(program) as (engine, _):
-        yield Subject(engine, "fake", scripted_question, scripted=True)
+async def vllm_router(router: ReplicaInfo) -> AsyncIterator[Subject]:
+    engine = make_engine(router)
+    # As the pool does: what is asked for depends on what the server can.
+    await probe(engine, router)
+    yield Subject(engine, "fake", scripted_question, scripted=True)
+    await engine.close()
 
 
 @asynccontextmanager
-async def routed(program: str) -> AsyncIterator[tuple[Engine, list[FakeServer]]]:
+async def routed() -> AsyncIterator[tuple[ReplicaInfo, list[FakeServer]]]:
     """The real vllm-router in front of two scripted servers."""
     servers = [await serve(Options(slots=8, context=32_768)) for _ in range(2)]
     port, folder = free_port(), tempfile.mkdtemp()
     arguments = ("--host", "127.0.0.1", "--port", str(port), "--prometheus-port", str(free_port()))
     urls = [server.url for server in servers]
     router = await asyncio.create_subprocess_exec(
-        program, *arguments, "--policy", "consistent_hash", "--log-dir", folder, "--worker-urls", *urls,
+        VLLM_ROUTER, *arguments, "--policy", "consistent_hash", "--log-dir", folder, "--worker-urls", *urls,
         stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     info = static_record("fake", f"http://127.0.0.1:{port}?kind=vllm-router&slots=8").replica
@@ -183,8 +188,8 @@ async def routed(program: str) -> AsyncIterator[tuple[Engine, list[FakeServer]]]
         if (await probe(engine, info)).state is ReplicaState.READY:
             break
         await asyncio.sleep(0.2)
-    yield engine, servers
     await engine.close()
+    yield info, servers
     router.terminate()
     await router.wait()
     for server in servers:

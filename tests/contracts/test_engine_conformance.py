@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from inference.engines.routers import ROUTERS
-from inference.protocol import ChatMessage, EngineFailed, EngineRejected, Resume, WrittenCall
+from inference.protocol import ChatMessage, EngineFailed, EngineRejected, ReplicaInfo, Resume, WrittenCall
 from tests.contracts.engine_subjects import (
     NEEDS_VLLM_ROUTER,
-    VLLM_ROUTER,
     Subject,
     behind,
     in_process,
     live,
     over_http,
+    routed,
     vllm_router,
 )
 
@@ -28,12 +29,19 @@ LIVE = pytest.param("live", marks=[pytest.mark.vllm, pytest.mark.timeout(1800)])
 REAL_ROUTER = pytest.param("real vllm-router", marks=NEEDS_VLLM_ROUTER)
 
 
+@pytest.fixture(scope="module")
+def real_router() -> Iterator[ReplicaInfo]:
+    """One for all tests, on a loop of its own: it takes seconds to start."""
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(routed()) as (router, _):
+        yield router
+
+
 @pytest.fixture(params=["in_process", "over_http", *ROUTERS, REAL_ROUTER, LIVE])
 async def subject(request: pytest.FixtureRequest) -> AsyncIterator[Subject]:
     if request.param == "live":
         context = live(request.getfixturevalue("live_supervisor"))
     elif request.param == "real vllm-router":
-        context = vllm_router(VLLM_ROUTER)
+        context = vllm_router(request.getfixturevalue("real_router"))
     elif request.param in ROUTERS:
         context = behind(request.param)
     else:

