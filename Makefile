@@ -18,7 +18,7 @@ help:
 	@echo "make bench        measure, print, write build/bench/*.json"
 	@echo "make bench-inference   the same for the inference tier alone: admission, overload, failover"
 	@echo "make bench-router DATA=DIR   train and judge the router's estimate on labelled questions (docs/routing.md)"
-	@echo "make bench-parse DATA=DIR    facts that must be found in difficult documents (docs/files.md)"
+	@echo "make bench-parse DATA=DIR    facts that must be found in difficult documents, and how fast files are read (docs/files.md)"
 	@echo "make bench-poison            files made to harm: who dies, how long, how much memory (docs/files.md)"
 	@echo "make bench-retrieval DATA=DIR  judge search on public sets (docs/retrieval.md)"
 	@echo "make bench-citations         wrong citations that are noticed; DATA=DIR adds real answers"
@@ -60,7 +60,7 @@ bench-router:
 	@$(if $(DATA),PARLEY_BENCH_ROUTER="$(abspath $(DATA))") $(LOCAL) bench router $(ARGS)
 
 bench-parse:
-	@$(if $(DATA),PARLEY_BENCH_PARSE="$(abspath $(DATA))") $(LOCAL) bench parse $(ARGS)
+	@$(if $(DATA),PARLEY_BENCH_PARSE="$(abspath $(DATA))") $(LOCAL) bench parse files tables ingest $(ARGS)
 
 bench-poison:
 	@$(LOCAL) bench poison $(ARGS)

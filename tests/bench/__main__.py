@@ -7,18 +7,16 @@ one runs them, prints every figure again and ends with 1 when a goal was missed 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from infra.local.layout import REPOSITORY
+from tests.bench.reports import REPORTS, report, show
 
-REPORTS = REPOSITORY / "build" / "bench"
 DATA = {"retrieval": "PARLEY_BENCH_RETRIEVAL", "router": "PARLEY_BENCH_ROUTER", "parse": "PARLEY_BENCH_PARSE"}
 """Sets that are not in the repository: measured where the variable names a folder."""
 
@@ -32,7 +30,7 @@ class Measurement:
 
     @property
     def report(self) -> Path:
-        return REPORTS / f"{self.name}.json"
+        return report(self.name)
 
 
 def _optional(key: str) -> tuple[str, ...]:
@@ -77,22 +75,6 @@ def measure(wanted: list[Measurement]) -> list[str]:
     return failed
 
 
-def summary(wanted: list[Measurement]) -> list[str]:
-    """Print every figure; returns the names of those that missed their goals."""
-    missed = []
-    print(f"\n{'figure':<56}{'value':>10}  {'unit':<14}{'goal':>8}")
-    for measurement in wanted:
-        if not measurement.report.exists():
-            continue
-        figures: dict[str, dict[str, Any]] = json.loads(measurement.report.read_text())
-        for name, figure in figures.items():
-            goal = "" if figure["goal"] is None else f"{figure['goal']:g}"
-            word = "" if figure["goal"] is None else "ok" if figure["ok"] else "MISSED"
-            print(f"{name:<56}{figure['value']:>10}  {figure['unit']:<14}{goal:>8}  {word}")
-            missed += [] if figure["ok"] else [name]
-    return missed
-
-
 def main() -> int:
     names = [measurement.name for measurement in measurements()]
     parser = argparse.ArgumentParser(description=__doc__)
@@ -105,7 +87,7 @@ def main() -> int:
     wanted = [measurement for measurement in measurements() if not asked or measurement.name in asked]
     REPORTS.mkdir(parents=True, exist_ok=True)
     failed = measure(wanted)
-    missed = summary(wanted)
+    missed = show([measurement.name for measurement in wanted])
     print(f"\n{len(missed)} goals missed, {len(failed)} measurements failed")
     return 1 if failed or missed else 0
 

@@ -10,7 +10,7 @@ import pytest
 
 from apps.files.retrieval.whole import Asks
 from tests.bench.retrieval import rule, sets
-from tests.bench.retrieval.judging import covered, ndcg, recall
+from tests.bench.retrieval.judging import covered, ndcg, recall, reciprocal_rank
 from tests.bench.retrieval.questions import DEVELOPMENT
 from tests.bench.retrieval.stored import StoredPassage
 
@@ -20,6 +20,7 @@ def test_measures_of_a_ranking() -> None:
     assert ndcg(["x", "a"], {"a": 1}) == pytest.approx(0.6309, abs=1e-4)
     assert ndcg([], {"a": 1}) == 0
     assert recall(["x", "a"], {"a": 1, "b": 1, "c": 0}, 2) == 0.5
+    assert [reciprocal_rank(ranking, {"a": 1, "x": 0}) for ranking in (["a"], ["x", "a"], ["x"])] == [1, 0.5, 0]
 
 
 def test_the_share_of_an_answer_that_passages_hold() -> None:

@@ -17,6 +17,8 @@ RANKINGS: dict[str, Weights] = {
     "_vector": (0.0, 0.0),
 }
 """What people get, and each side alone."""
+UNTUNED: Weights = (0.5, 0.0)
+"""Both sides alike, which nothing had to be learnt for."""
 
 
 def _learnt(judged: sets.JudgedSet) -> Iterator[tuple[str, float]]:
@@ -40,7 +42,11 @@ def measure(folder: Path) -> dict[str, float]:
     for name, weights in RANKINGS.items():
         figures[f"scifact_ndcg10{name}"] = scifact.ndcg10(weights)
         figures[f"scifact_recall100{name}"] = scifact.recall(weights, 100)
+        figures[f"scifact_recall20{name}"] = scifact.recall(weights, 20)
+        figures[f"scifact_mrr{name}"] = scifact.mrr(weights)
         figures[f"chunking_recall5{name}"] = chunking.covered(weights, 5)
         figures[f"code_pass10{name}"] = code.recall(weights, 10)
+        figures[f"code_mrr{name}"] = code.mrr(weights)
+    figures["scifact_ndcg10_untuned"] = scifact.ndcg10(UNTUNED)
     figures["index_pages_per_cpu_s"] = stored.pages_per_cpu_s
     return figures | scope.measure(stored)

@@ -27,6 +27,11 @@ def recall(ranking: Sequence[str], gains: Mapping[str, int], depth: int) -> floa
     return len(wanted & set(ranking[:depth])) / len(wanted) if wanted else 1.0
 
 
+def reciprocal_rank(ranking: Sequence[str], gains: Mapping[str, int]) -> float:
+    """1 for a first that is relevant, 1/2 where it is the second, 0 where none is; its mean is MRR (Voorhees 1999)."""
+    return next((1 / rank for rank, name in enumerate(ranking, start=1) if gains.get(name, 0) > 0), 0.0)
+
+
 def covered(passages: Sequence[StoredPassage], file: int, spans: Sequence[Span]) -> float:
     """Share of the characters of `spans` that the passages hold; passages do not overlap."""
     held = sum(
@@ -60,6 +65,9 @@ class Judge:
 
     def recall(self, weights: Weights, depth: int) -> float:
         return self._mean(weights, lambda question, ranked: recall(_units(ranked), question.gains, depth))
+
+    def mrr(self, weights: Weights) -> float:
+        return self._mean(weights, lambda question, ranked: reciprocal_rank(_units(ranked), question.gains))
 
     def covered(self, weights: Weights, depth: int) -> float:
         return self._mean(weights, lambda question, ranked: covered(ranked[:depth], question.file, question.spans))
