@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from inference.manifest import DEFAULT_MANIFEST, ManifestError, PackageWeights, load_manifest, parse_manifest
 from inference.protocol import Purpose
 from inference.settings import Settings, read_settings
 from inference.supervisor import models_to_run, remote_records
 from inference.vllm_command import build_command, cpu_dtype
+from infra.local.layout import REPOSITORY
 
 
 def settings(tmp_path: Path, **environment: str) -> Settings:
@@ -20,6 +23,15 @@ def settings(tmp_path: Path, **environment: str) -> Settings:
 
 def model(**facts: object) -> dict[str, Any]:
     return {"models": [{"id": "m", "name": "M", "weights": {"path": "/models/m"}, **facts}]}
+
+
+def test_the_entry_that_the_page_shows_can_be_added() -> None:
+    banner = (REPOSITORY / "frontend" / "src" / "features" / "chat" / "ModelBanner.tsx").read_text()
+    (entry,) = re.findall(r"const ENTRY = `([^`]*)`", banner)
+    served = yaml.safe_load(DEFAULT_MANIFEST.read_text())["models"]
+    del served[0]["default"]
+    added, before = parse_manifest({"models": yaml.safe_load(entry) + served}).models
+    assert (added.default, before.default) == (True, False)
 
 
 def test_the_default_manifest_serves_the_packaged_model() -> None:

@@ -42,7 +42,7 @@ export const AssistantMessage = memo(function AssistantMessage(props: AssistantM
   return (
     <article className={styles.assistant} aria-label="Answer" aria-busy={!over} data-last={last || undefined}>
       {text !== '' && (
-        <div className={styles.answer}>
+        <div className={styles.answer} data-testid="answer">
           <Markdown text={text} streaming={!over} citations={citations} onCite={cite} />
         </div>
       )}

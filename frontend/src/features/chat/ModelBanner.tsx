@@ -81,6 +81,12 @@ function sentence(phase: string): string {
   return `${phase.charAt(0).toUpperCase()}${phase.slice(1)}.`
 }
 
+/** Read by tests/unit/test_inference_manifest.py, which holds it against the manifest's rules. */
+const ENTRY = `- id: qwen3-4b
+  name: Qwen3 4B
+  default: true
+  weights: {hub: Qwen/Qwen3-4B-Instruct-2507}`
+
 function ModelHelp({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Choosing a model" onClose={onClose} footer={<Button onClick={onClose}>Close</Button>}>
@@ -91,8 +97,10 @@ function ModelHelp({ onClose }: { onClose: () => void }) {
             Open <code>inference/manifest.yaml</code>.
           </li>
           <li>
-            Set <code>model</code> to any model id of a hub, or to a folder with weights, and restart with <code>make up</code>. A model of
-            7 billion parameters or more wants a GPU.
+            Add an entry below <code>models:</code> with the weights of any model of the Hugging Face hub (or <code>path:</code> and a folder),
+            take <code>default: true</code> from the one that is there, and restart with <code>make up</code>. A model of 7 billion parameters or
+            more wants a GPU.
+            <pre>{ENTRY}</pre>
           </li>
           <li>
             Or point Parley at a server that already runs one: <code>PARLEY_REPLICA_URLS=name=http://host:8000</code>.

@@ -25,11 +25,10 @@ describe('finding a passage in the text of its page', () => {
     ])
   })
 
+  // A search that compares each place with the whole passage would not come to its end within a test's time.
   test('is linear enough for a long page', () => {
-    const page = 'word '.repeat(40_000)
-    const begin = performance.now()
-    expect(findPassage(page, `${'word '.repeat(400)}missing`)).toEqual([])
-    expect(performance.now() - begin).toBeLessThan(1000)
+    const page = 'word '.repeat(400_000)
+    expect(findPassage(page, `${'word '.repeat(4_000)}missing`)).toEqual([])
   })
 })
 
