@@ -1,7 +1,8 @@
 """What the breakers of all processes say of each replica: one hash in Valkey, a field a process and replica.
 
-Responsible for: publishing those of one process while they are not closed, and reading everybody's for consoles and
-metrics. Leaves the breakers to `breaker`. A process that died leaves its fields behind; they count for a minute.
+Responsible for: publishing those of one process while they are not closed, and reading everybody's for the
+command line (`python -m inference.replicas`). Leaves the breakers to `breaker`. A process that died leaves its fields
+behind; they count for a minute.
 """
 
 from __future__ import annotations

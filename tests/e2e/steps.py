@@ -39,12 +39,29 @@ def ask(tab: Page, text: str) -> Locator:
 
 def until_newest_file(tab: Page, condition: str) -> None:
     """Wait for `condition`, in JavaScript, on the `file` that was uploaded last."""
-    for _ in range(READ_MS // 500):
+    for _ in range(READ_MS // 200):
         newest = "fetch('/api/files').then(r => r.json()).then(({results: [file]}) => Boolean(file)"
         if tab.evaluate(f"{newest} && {condition})"):
             return
-        tab.wait_for_timeout(500)
+        tab.wait_for_timeout(200)
     pytest.fail(f"the file did not come to {condition}")
+
+
+def shown(answer: Locator) -> list[str]:
+    """The words of an answer's text on the page."""
+    return words(answer.get_by_test_id("answer").inner_text())
+
+
+def words(text: str) -> list[str]:
+    """Letters only: marks and numbers of lists are drawn otherwise than they are written."""
+    return re.findall(r"[^\W\d_]+", text)
+
+
+def stored(tab: Page) -> list[dict[str, Any]]:
+    """The messages of the conversation on screen, as the server has them."""
+    path = "`/api/conversations/${location.pathname.split('/')[2]}/messages`"
+    found: list[dict[str, Any]] = tab.evaluate(f"fetch({path}).then(r => r.json())")["results"]
+    return found
 
 
 def finished(answer: Locator) -> str:
