@@ -54,7 +54,7 @@ bench:
 	@$(LOCAL) bench $(ARGS)
 
 bench-inference:
-	@$(LOCAL) bench admission inference failover
+	@$(LOCAL) bench admission inference overload failover
 
 bench-router:
 	@$(if $(DATA),PARLEY_BENCH_ROUTER="$(abspath $(DATA))") $(LOCAL) bench router $(ARGS)

@@ -45,6 +45,7 @@ def measurements() -> list[Measurement]:
         Measurement("valkey_cpu"),
         Measurement("admission"),
         Measurement("inference"),
+        Measurement("overload"),
         Measurement("files"),
         Measurement("ingest"),
         Measurement("poison"),

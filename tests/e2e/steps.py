@@ -24,6 +24,17 @@ def shot(tab: Page, name: str) -> None:
     tab.screenshot(path=SHOTS / f"{name}.png")
 
 
+def sign_up(tab: Page, email: str, password: str) -> None:
+    """As the first person on a new installation."""
+    tab.goto("/")
+    expect(tab.get_by_role("heading", name="Create the operator account")).to_be_visible()
+    shot(tab, "sign-up")
+    tab.get_by_label("Email").fill(email)
+    tab.get_by_label("Password").first.fill(password)
+    tab.get_by_role("button", name="Create account").click()
+    expect(tab.get_by_role("textbox", name="Your question")).to_be_visible()
+
+
 def ask(tab: Page, text: str) -> Locator:
     """Send a question; returns the article of its answer."""
     answers = tab.get_by_role("article", name="Answer")

@@ -21,6 +21,7 @@ from tests.e2e.steps import (
     finished,
     shot,
     shown,
+    sign_up,
     stored,
     until_newest_file,
     words,
@@ -32,13 +33,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 def test_the_first_account_becomes_the_operator(page: Page) -> None:
-    page.goto("/")
-    expect(page.get_by_role("heading", name="Create the operator account")).to_be_visible()
-    shot(page, "sign-up")
-    page.get_by_label("Email").fill(EMAIL)
-    page.get_by_label("Password").first.fill(PASSWORD)
-    page.get_by_role("button", name="Create account").click()
-    expect(page.get_by_role("textbox", name="Your question")).to_be_visible()
+    sign_up(page, EMAIL, PASSWORD)
     me = page.evaluate("fetch('/api/me').then(r => r.json())")
     assert me["user"]["is_operator"] is True
     shot(page, "empty")
