@@ -74,7 +74,7 @@ class UserAdmin(Bounded, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc,type
     search_fields = ("email", "name")
     ordering = ("-id",)
     filter_horizontal = ()
-    readonly_fields = ("id", "organization", "created_at", "last_login")
+    readonly_fields = ("id", "created_at", "last_login")
     fieldsets: ClassVar[Any] = (
         (None, {"fields": ("id", "email", "name", "password", "organization")}),
         ("Access", {"fields": ("is_active", "is_staff")}),

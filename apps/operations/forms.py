@@ -9,7 +9,7 @@ from django.contrib.auth.password_validation import validate_password
 from unfold.forms import UserChangeForm
 from unfold.widgets import UnfoldAdminEmailInputWidget, UnfoldAdminPasswordWidget, UnfoldAdminTextInputWidget
 
-from apps.accounts.models import User
+from apps.accounts.models import Organization, User
 
 
 class UserForm(UserChangeForm):  # type: ignore[misc]  # untyped library
@@ -19,7 +19,17 @@ class UserForm(UserChangeForm):  # type: ignore[misc]  # untyped library
 
     class Meta:
         model = User
-        fields: ClassVar[Any] = ("email", "name", "is_active", "is_staff", "files_at_most", "files_mib_at_most")
+        fields: ClassVar[Any] = (
+            "email", "name", "organization", "is_active", "is_staff", "files_at_most", "files_mib_at_most",
+        )  # fmt: skip
+        help_texts: ClassVar[Any] = {
+            "organization": "Where the person works, one that they are a member of. What they made in another is there "
+            "again when they are back."
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["organization"].queryset = Organization.objects.filter(memberships__user=self.instance)
 
     def clean_email(self) -> str:
         return User.objects.normalize_email(self.cleaned_data["email"])

@@ -11,6 +11,7 @@ from django.contrib import admin
 from django.test import Client
 from django.utils import timezone
 
+from apps.accounts.access import access_user_actor
 from apps.accounts.models import ApiKey, Membership, Organization, User
 from apps.accounts.public import record_usage
 from apps.accounts.types import RunUsage
@@ -172,6 +173,19 @@ def test_an_operator_makes_an_account_while_sign_up_is_closed(operator: Client, 
     assert Membership.objects.get(user=user).role == "owner"
 
 
+def test_an_operator_moves_a_person_among_their_organizations(operator: Client) -> None:
+    person, team = make_user(email="mover@example.org"), Organization.objects.create(name="Team")
+    page = f"/admin/accounts/user/{person.pk}/change/"
+    form = {"email": person.email, "name": "", "is_active": "on", "organization": str(team.pk)}
+    assert "not one of the available choices" in operator.post(page, form).content.decode()
+    Membership.objects.create(user=person, organization=team)
+    answer = operator.post(page, form)
+    assert answer.status_code == 302, answer.content.decode()
+    actor = access_user_actor(User.objects.get(pk=person.pk))
+    assert actor is not None
+    assert (actor.organization_id, actor.role) == (team.pk, "member")
+
+
 def test_a_bad_new_account_is_explained(operator: Client) -> None:
     for form in (
         {"email": "operator@example.org", "new_password": PASSWORD},
@@ -196,12 +210,13 @@ def test_an_operator_sets_a_password_and_ends_the_persons_sessions(operator: Cli
 
 def test_the_last_operator_cannot_be_taken_away(operator: Client) -> None:
     me = User.objects.get()
-    form = {"email": me.email, "name": "", "is_active": "on"}
+    form = {"email": me.email, "name": "", "is_active": "on", "organization": str(me.organization_id)}
     answer = operator.post(f"/admin/accounts/user/{me.pk}/change/", form)
     assert "only operator" in answer.content.decode()
 
     other = make_user()
-    operator.post(f"/admin/accounts/user/{other.pk}/change/", form | {"email": other.email, "is_staff": "on"})
+    theirs = {"email": other.email, "is_staff": "on", "organization": str(other.organization_id)}
+    operator.post(f"/admin/accounts/user/{other.pk}/change/", form | theirs)
     other.refresh_from_db()
     assert other.is_staff
     assert other.is_superuser
@@ -215,7 +230,7 @@ def test_locking_a_person_out_ends_sessions_and_keys(operator: Client) -> None:
     user = make_user()
     key = make_key(make_actor(user))
     client = signed_in(user)
-    form = {"email": user.email, "name": ""}
+    form = {"email": user.email, "name": "", "organization": str(user.organization_id)}
     assert operator.post(f"/admin/accounts/user/{user.pk}/change/", form).status_code == 302
     assert client.get("/api/me").status_code == 401
     assert Client().get("/api/me", headers={"authorization": f"Bearer {key.key}"}).status_code == 401

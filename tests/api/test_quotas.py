@@ -137,7 +137,8 @@ def test_an_operator_sets_the_limits(caller: Caller) -> None:
     console.force_login(make_user(), backend="allauth.account.auth_backends.AuthenticationBackend")
     User.objects.filter(pk=console.session["_auth_user_id"]).update(is_staff=True, is_superuser=True)
     person = User.objects.get(pk=caller.actor.user_id)
-    form = {"email": person.email, "name": "", "is_active": "on", "files_at_most": "3", "files_mib_at_most": "4"}
+    limits = {"files_at_most": "3", "files_mib_at_most": "4"}
+    form = {"email": person.email, "name": "", "is_active": "on", "organization": str(person.organization_id), **limits}
     if person.is_staff:
         form["is_staff"] = "on"
     answer = console.post(f"/admin/accounts/user/{person.pk}/change/", form)
