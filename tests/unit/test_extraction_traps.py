@@ -170,6 +170,7 @@ def test_tables_and_pages_in_markdown(tmp_path: Path) -> None:
         (b'a,b\n"unclosed,1\n2,3\n', 'a | b\n"unclosed | 1\n2 | 3'),
         (b'a;b\r\n"one\r\ntwo";"x ""y"""\r\n', 'a | b\none two | x "y"'),
         (b"a,b\n1,\x002\n", "a | b\n1 | 2"),
+        ("a,b\none\u2028two,2\n".encode(), "a | b\none two | 2"),
         (b"\xef\xbb\xbfa,b,c\n1,2\n3,4,5,6\n", "a | b | c\n1 | 2\n3 | 4 | 5 | 6"),
     ],
 )

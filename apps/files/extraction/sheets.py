@@ -230,21 +230,22 @@ def _delimiter(sample: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Delimited:
-    """Rows in text form, told from the text itself; `skipped` lines at its beginning are no rows."""
+    """Rows in text form, told from the text itself. Spreadsheet programs show them with the same numbers: a line that
+    names the delimiter is no row, and a cell may have several lines."""
 
     text: str
     delimiter: str
     quoted: bool
-    skipped: int = 0
 
     @classmethod
-    def of(cls, text: str) -> Delimited:
+    def of(cls, data: bytes) -> Delimited:
+        text = plain.decode(data).replace("\0", "")
         told = re.match(r'"?sep=(.)"?\r?\n', text)
         text = text[told.end() :] if told else text
         sample = "\n".join(re.split(r"\r\n|\r|\n", text[: 1 << 14])[:50])
         mark = told.group(1) if told else _delimiter(sample)
         # A quotation mark without its other half is no quotation: it would swallow all the rows behind it.
-        return cls(text, mark, text.count('"') % 2 == 0, 1 if told else 0)
+        return cls(text, mark, text.count('"') % 2 == 0)
 
     def rows(self) -> Iterator[list[str]]:
         """Raises csv.Error."""
@@ -256,7 +257,6 @@ class Delimited:
 def read_delimited(file: BinaryIO, scope: Scope) -> Content:
     """CSV and TSV in any encoding, whichever character is between the cells."""
     try:
-        rows = Delimited.of(plain.printable(plain.decode(file.read()))).rows()
-        return Content([_section("", _Room(scope).fill(rows))])
+        return Content([_section("", _Room(scope).fill(Delimited.of(file.read()).rows()))])
     except csv.Error as error:
         raise ExtractionFailed(Reason.DAMAGED) from error

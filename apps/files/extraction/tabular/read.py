@@ -12,7 +12,6 @@ from typing import BinaryIO
 
 import duckdb
 
-from apps.files.extraction import plain
 from apps.files.extraction.answer import Job, say, say_raw
 from apps.files.extraction.content import Scope
 from apps.files.extraction.readers import read_part
@@ -110,14 +109,14 @@ class _Reader:
 
     def delimited(self, data: bytes) -> bool:
         """The engine reads plain files itself, many times faster; others are read line by line."""
-        text = Delimited.of(plain.decode(data).replace("\0", ""))
+        text = Delimited.of(data)
         if not _EMPTY_ROW.search(data.rstrip(b"\r\n")) and self._at_once(text):
             return True
         return self.sheet(Sheet("", delimited_rows(text), semicolons=text.delimiter == ";"))
 
     def _at_once(self, text: Delimited) -> bool:
         width = max((len(row) for row, _ in zip(delimited_rows(text), range(2_000), strict=False)), default=0)
-        if not 1 <= width <= MAX_COLUMNS or not text.quoted or text.skipped:
+        if not 1 <= width <= MAX_COLUMNS or not text.quoted:
             return False
         path = self._folder / "text.csv"
         path.write_text(text.text, encoding="utf-8", errors="replace", newline="")

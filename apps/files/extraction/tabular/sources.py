@@ -8,7 +8,6 @@ import json
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import BinaryIO
 
 import python_calamine
@@ -89,9 +88,9 @@ def _old_workbook(data: bytes) -> Iterator[Sheet]:
 
 
 def delimited_rows(text: Delimited) -> Iterator[list[str]]:
-    """Rows by number as they are in the file, lines that are no rows as empty ones. Raises ExtractionFailed."""
+    """Raises ExtractionFailed."""
     try:
-        yield from chain([[]] * text.skipped, text.rows())
+        yield from text.rows()
     except csv.Error as error:
         raise ExtractionFailed(Reason.DAMAGED) from error
 
