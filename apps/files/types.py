@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Any, Literal, cast, get_args
+from typing import Any, ClassVar, Literal, cast, get_args
 from uuid import UUID
 
 from apps.core.errors import AppError
@@ -87,6 +87,34 @@ Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 as fractions of the page, origin at the top left."""
 
 
+BODY = "body"
+"""The part of a mail that is the mail itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """Where in its file a person finds something, where a page would not say it. `part` is the file inside the file, or
+    a mail's body; `rows` are the first and the last, by the numbers that the sheet shows."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"strict": True, "extra": "forbid"}
+
+    part: str = ""
+    sheet: str = ""
+    slide: int | None = None
+    rows: tuple[int, int] | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """What is known; absent fields are left out."""
+        rows = list(self.rows) if self.rows else None
+        known = {"part": self.part, "sheet": self.sheet, "slide": self.slide, "rows": rows}
+        return {name: value for name, value in known.items() if value}
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> Locator:
+        """The inverse of `as_json`."""
+        return cls(**{**value, "rows": tuple(value["rows"])} if "rows" in value else value)
+
+
 @dataclass(frozen=True, slots=True)
 class FileSummary:
     id: UUID
@@ -100,7 +128,7 @@ class PassageHit:
     """A passage that retrieval found, with where it stands in its file.
 
     `table` is the number of the table that it describes; it stands on no page then, and `page` is 0. With `sql` it is
-    what that table answered, and was not found but looked up.
+    what that table answered, and was not found but looked up. `locator` says it better than a page, where it is known.
     """
 
     passage_id: UUID
@@ -114,6 +142,7 @@ class PassageHit:
     score: float
     table: int | None = None
     sql: str = ""
+    locator: Locator | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,16 @@ from xml.parsers import expat
 import olefile
 from lxml import etree
 
-from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Notice, Reason
+from apps.files.extraction.types import (
+    HEADING_MAX_CHARS,
+    LOCATOR_MAX_CHARS,
+    Category,
+    Element,
+    ExtractionFailed,
+    Locator,
+    Notice,
+    Reason,
+)
 
 MAX_DEPTH = 3
 MAX_PARTS = 200
@@ -86,7 +95,7 @@ class Scope:
         self.spent.parts += 1
         if self.depth >= MAX_DEPTH or self.spent.parts > MAX_PARTS:
             self.notice(Notice.DEPTH_LIMITED)
-            return [[heading]]
+            return [of_part(name, [heading])]
         content = None
         try:
             content = read(replace(self, depth=self.depth + 1))
@@ -95,9 +104,27 @@ class Scope:
                 raise
         if content is None:
             self.notice(Notice.PARTS_UNREAD)
-            return [[heading]]
+            return [of_part(name, [heading])]
         first, *rest = content.sections or [[]]
-        return [[heading, *first], *rest]
+        return [of_part(name, section) for section in ([heading, *first], *rest)]
+
+
+def of_part(part: str, elements: Iterable[Element]) -> list[Element]:
+    """The elements as those of a part of the file, which may have parts itself."""
+
+    def located(locator: Locator) -> Locator:
+        path = f"{part}, {locator.part}" if locator.part else part
+        return replace(locator, part=path[:LOCATOR_MAX_CHARS])
+
+    return [replace(element, locator=located(element.locator or Locator())) for element in elements]
+
+
+def as_slides(sections: Iterable[Iterable[Element]]) -> list[list[Element]]:
+    """The sections as slides, from the first on."""
+    return [
+        [replace(element, locator=Locator(slide=number)) for element in section]
+        for number, section in enumerate(sections, start=1)
+    ]
 
 
 class Package:
@@ -195,10 +222,17 @@ def ole_reason(file: BinaryIO) -> Reason:
         return Reason.ENCRYPTED if ole.exists("EncryptedPackage") else Reason.DAMAGED
 
 
+def table_lines(rows: Iterable[tuple[int, Iterable[str]]]) -> Iterator[tuple[int, str]]:
+    """Numbered rows as lines with " | " between cells, also empty ones; empty rows are left out, and line breaks in
+    cells."""
+    for number, row in rows:
+        line = " | ".join(" ".join(cell.split()) for cell in row)
+        if line.strip(" |"):
+            yield number, line
+
+
 def table_text(rows: Iterable[Iterable[str]]) -> str:
-    """Rows as lines with " | " between cells, also empty ones; empty rows are left out, and line breaks in cells."""
-    lines = (" | ".join(" ".join(cell.split()) for cell in row) for row in rows)
-    return "\n".join(line for line in lines if line.strip(" |"))
+    return "\n".join(line for _, line in table_lines(enumerate(rows)))
 
 
 def bounded(elements: Iterable[Element]) -> Iterator[Element]:

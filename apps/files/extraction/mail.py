@@ -14,8 +14,9 @@ from typing import BinaryIO
 
 from apps.files.extraction import calendar, charsets, markup, plain
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Scope
+from apps.files.extraction.content import Content, Scope, of_part
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
+from apps.files.types import BODY
 
 _BASE64 = re.compile(rb"^[A-Za-z0-9+/=\s!-~]+$")
 _NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/]")
@@ -192,12 +193,12 @@ def read(file: BinaryIO, scope: Scope) -> Content:
         raise ExtractionFailed(Reason.DAMAGED)
     subject = _header(message, "Subject")
     elements = heading(subject, [(name, _header(message, name)) for name in _SHOWN])
-    inside: list[list[Element]] = []
+    attached: list[list[Element]] = []
     for number, part in zip(range(1, _MAX_PARTS), _leaves(message), strict=False):
         if part.get_content_type() == "message/delivery-status":
             elements += _reported(part)
         elif _is_body(part):
             elements += _body(part)
         else:
-            inside += scope.inside(_file_name(part, number), lambda part=part: _attached(part))  # type: ignore[misc]
-    return Content([elements, *inside], subject[:HEADING_MAX_CHARS])
+            attached += scope.inside(_file_name(part, number), lambda part=part: _attached(part))  # type: ignore[misc]
+    return Content([of_part(BODY, elements), *attached], subject[:HEADING_MAX_CHARS])

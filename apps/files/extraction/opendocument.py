@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Package, Scope, bounded, parse_xml, table_text
+from apps.files.extraction.content import Content, Package, Scope, as_slides, bounded, parse_xml, table_text
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
 _NS = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
@@ -127,8 +127,8 @@ def read(file: BinaryIO, scope: Scope) -> Content:
     body = package.xml("content.xml").find(f"{_OFFICE}body")
     if body is None or not len(body):
         raise ExtractionFailed(Reason.DAMAGED)
-    slides = list(body[0].iter(f"{_DRAW}page"))
-    sections = [list(bounded(_Body().elements(part))) for part in slides or [body[0]]]
+    drawn = list(body[0].iter(f"{_DRAW}page"))
+    sections = [list(bounded(_Body().elements(part))) for part in drawn or [body[0]]]
     meta = package.find_xml("meta.xml")
     title = clean(next((node.text or "" for node in meta.iter(_TITLE)), "")) if meta is not None else ""
-    return Content(sections, title[:HEADING_MAX_CHARS])
+    return Content(as_slides(sections) if drawn else sections, title[:HEADING_MAX_CHARS])

@@ -14,8 +14,9 @@ import olefile
 
 from apps.files.extraction import mail, markup, plain, rtf
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Scope, opened_ole
+from apps.files.extraction.content import Content, Scope, of_part, opened_ole
 from apps.files.extraction.types import HEADING_MAX_CHARS, Element, ExtractionFailed, Reason
+from apps.files.types import BODY
 
 _SUBJECT, _BODY, _HTML, _RTF = 0x0037, 0x1000, 0x1013, 0x1009
 _SENDER, _SENDER_ADDRESS, _TO, _CC = 0x0C1A, 0x0C1F, 0x0E04, 0x0E03
@@ -135,7 +136,7 @@ def _sections(message: _Storage, scope: Scope) -> tuple[list[list[Element]], str
     subject = message.line(_SUBJECT)
     sender = " ".join(part for part in (message.line(_SENDER), message.line(_SENDER_ADDRESS)) if part)
     fields = [("From", sender), ("To", message.line(_TO)), ("Cc", message.line(_CC)), ("Date", message.date())]
-    sections = [[*mail.heading(subject, fields), *_body(message)]]
+    sections = [of_part(BODY, [*mail.heading(subject, fields), *_body(message)])]
     for number, attachment in enumerate(message.attachments(), start=1):
         names = (attachment.line(code) for code in (_LONG_NAME, _SHOWN_NAME, _SHORT_NAME))
         name = next((name for name in names if name), f"part {number}")

@@ -25,15 +25,20 @@ def _border(text: str, limit: int) -> int:
 
 def split_text(text: str, limit: int) -> Iterator[str]:
     """Parts of at most `limit` characters that together are the text but for the space between them."""
-    start = 0
-    while len(text) - start > limit:
-        window = text[start : start + limit]
-        end = _border(window, limit)
-        if part := window[:end].strip():
-            yield part
-        start += end
-    if rest := text[start:].strip():
-        yield rest
+    return (part for part, _ in split_lines(text, limit))
+
+
+def split_lines(text: str, limit: int) -> Iterator[tuple[str, slice]]:
+    """The parts of `split_text`, and which of the text's lines each has: a line that is cut is in both."""
+    line = at = start = 0
+    while start < len(text):
+        end = start + _border(text[start : start + limit], limit) if len(text) - start > limit else len(text)
+        if part := text[start:end].strip():
+            begin = text.index(part[0], start)
+            first = line + text.count("\n", at, begin)
+            line, at = first + part.count("\n"), begin + len(part)
+            yield part, slice(first, line + 1)
+        start = end
 
 
 def _pieces(elements: Iterable[Element]) -> Iterator[Element]:
@@ -41,8 +46,8 @@ def _pieces(elements: Iterable[Element]) -> Iterator[Element]:
         if len(element.text) <= _LONGEST:
             yield element
         else:
-            for part in split_text(element.text, PAGE_CHARS):
-                yield replace(element, text=part)
+            for part, lines in split_lines(element.text, PAGE_CHARS):
+                yield replace(element, text=part, rows=element.rows[lines])
 
 
 def _groups(elements: Iterable[Element]) -> list[list[Element]]:

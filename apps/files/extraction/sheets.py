@@ -12,7 +12,7 @@ import io
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, BinaryIO, Literal
 
@@ -21,9 +21,17 @@ import xlrd
 
 from apps.files.extraction import opendocument, plain, workbook
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import OLE, Content, Package, Scope, opened_ole, table_text
+from apps.files.extraction.content import OLE, Content, Package, Scope, opened_ole, table_lines
 from apps.files.extraction.sheet_bounds import within_bounds
-from apps.files.extraction.types import Category, Element, ExtractionFailed, Notice, Reason
+from apps.files.extraction.types import (
+    LOCATOR_MAX_CHARS,
+    Category,
+    Element,
+    ExtractionFailed,
+    Locator,
+    Notice,
+    Reason,
+)
 
 MAX_CHARS = 5_000_000  # of all sheets together: about as many pages as a file may have
 _BETWEEN = " | "
@@ -59,17 +67,19 @@ def _number(value: float) -> str:
     return format(Decimal(short), "f") if "e" in short and _SMALLEST < abs(value) < _LARGEST else short
 
 
-def regions(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """Tables of a sheet: parted by empty rows, and by empty columns where the parts stand side by side."""
+def regions(rows: Iterable[Row]) -> Iterator[tuple[int, list[Row]]]:
+    """Tables of a sheet, each with the number of its first row: parted by empty rows, and by empty columns where the
+    parts stand side by side. The sheet's first row is number 1."""
     band: list[Row] = []
-    for row in rows:
+    number = 0
+    for number, row in enumerate(rows, start=1):
         if any(row):
             band.append(row)
         elif band:
-            yield from _side_by_side(band)
+            yield from ((number - len(band), part) for part in _side_by_side(band))
             band = []
     if band:
-        yield from _side_by_side(band)
+        yield from ((number - len(band) + 1, part) for part in _side_by_side(band))
 
 
 def _side_by_side(band: list[Row]) -> Iterator[list[Row]]:
@@ -101,8 +111,22 @@ class _Room:
 
 
 def _section(name: str, rows: Iterable[Row]) -> list[Element]:
-    tables = [Element(Category.TABLE, text) for region in regions(rows) if (text := table_text(region))]
-    return [Element(Category.TITLE, name, level=1), *tables] if clean(name) else tables
+    tables = [table for first, region in regions(rows) if (table := _table(first, region)).text]
+    return _in_sheet(name, [Element(Category.TITLE, name, level=1), *tables]) if clean(name) else tables
+
+
+def _table(first: int, region: list[Row]) -> Element:
+    lines: list[str] = []
+    numbers: list[int] = []
+    for number, line in table_lines(enumerate(region, start=first)):
+        lines.append(line)
+        numbers.append(number)
+    return Element(Category.TABLE, "\n".join(lines), rows=tuple(numbers))
+
+
+def _in_sheet(name: str, elements: Iterable[Element]) -> list[Element]:
+    locator = Locator(sheet=name[:LOCATOR_MAX_CHARS])
+    return [replace(element, locator=locator) for element in elements]
 
 
 def read(file: BinaryIO, scope: Scope) -> Content:
@@ -138,9 +162,9 @@ def _add_beside(content: Content, beside: dict[str, list[Element]]) -> None:
     named = {section[0].text: section for section in content.sections if section}
     for name, elements in beside.items():
         if elements and name in named:
-            named[name] += elements
+            named[name] += _in_sheet(name, elements)
         elif elements:
-            content.sections.append([Element(Category.TITLE, name, level=1), *elements])
+            content.sections.append(_in_sheet(name, [Element(Category.TITLE, name, level=1), *elements]))
 
 
 def _rewound(file: BinaryIO) -> BinaryIO:

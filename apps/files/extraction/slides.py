@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from apps.files.extraction import drawingml
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Package, Scope, table_text
+from apps.files.extraction.content import Content, Package, Scope, as_slides, table_text
 from apps.files.extraction.drawingml import A as _A
 from apps.files.extraction.drawingml import paragraphs
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
@@ -142,7 +142,7 @@ def read(file: BinaryIO, scope: Scope) -> Content:
     parts = _slide_parts(package)
     if not parts:
         raise ExtractionFailed(Reason.EMPTY if "ppt/presentation.xml" in package.names else Reason.DAMAGED)
-    sections = [_slide(package, part) for part in parts]
+    sections = as_slides(_slide(package, part) for part in parts)
     for name in sorted(name for name in package.names if name.startswith("ppt/embeddings/")):
         sections += scope.inside(posixpath.basename(name), lambda name=name: package.read(name))  # type: ignore[misc]
     core = package.find_xml("docProps/core.xml")

@@ -14,11 +14,13 @@ from typing import Any, ClassVar, Literal
 
 from apps.core.errors import AppError
 from apps.files.types import Kind as Kind
+from apps.files.types import Locator as Locator
 
 PAGE_MAX_CHARS = 400_000
 PAGE_MAX_ELEMENTS = 20_000
 HEADING_MAX_CHARS = 300
 HEADING_MAX_LEVEL = 9
+LOCATOR_MAX_CHARS = 300
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 as fractions of the page as it is displayed, origin at the top left."""
@@ -104,7 +106,7 @@ class ExtractionFailed(AppError):
 @dataclass(frozen=True, slots=True)
 class Element:
     """A heading, paragraph, list item, table... of one page. Boxes are absent where a page has no image, and the
-    language (ISO 639-1) where it cannot be told."""
+    language (ISO 639-1) where it cannot be told. Of a sheet's table `rows` has the number of each line's row."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -114,6 +116,8 @@ class Element:
     level: int | None = None
     lines: tuple[LineBox, ...] = ()
     language: str | None = None
+    locator: Locator | None = None
+    rows: tuple[int, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The form kept in `Page.elements`; absent fields are left out."""
@@ -126,6 +130,10 @@ class Element:
             value["lines"] = self.lines
         if self.language is not None:
             value["language"] = self.language
+        if self.locator is not None:
+            value["locator"] = self.locator.as_json()
+        if self.rows:
+            value["rows"] = self.rows
         return value
 
 
@@ -179,6 +187,8 @@ class PageRecord:
                 level=value.get("level"),
                 lines=tuple(map(tuple, value.get("lines", ()))),
                 language=value.get("language"),
+                locator=Locator.of_json(value["locator"]) if "locator" in value else None,
+                rows=tuple(value.get("rows", ())),
             )
             for value in values
         )

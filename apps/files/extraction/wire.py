@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -27,11 +28,13 @@ from apps.files.extraction.tabular.types import (
 from apps.files.extraction.types import (
     HEADING_MAX_CHARS,
     HEADING_MAX_LEVEL,
+    LOCATOR_MAX_CHARS,
     PAGE_MAX_CHARS,
     PAGE_MAX_ELEMENTS,
     Box,
     Document,
     Element,
+    Locator,
     Notice,
     PageRecord,
     Reason,
@@ -119,12 +122,30 @@ def _length(value: float | None) -> bool:
     return value is None or (math.isfinite(value) and 0.0 < value <= _MAX_SIZE)
 
 
+def _locator(locator: Locator) -> bool:
+    return (
+        _text(locator.part, LOCATOR_MAX_CHARS)
+        and _text(locator.sheet, LOCATOR_MAX_CHARS)
+        and (locator.slide is None or 1 <= locator.slide <= _MAX_PAGES)
+        and locator.rows is None  # a passage has some; an element, one a line
+    )
+
+
+def _rows(element: Element) -> bool:
+    """Whether each line has the number of its row, in order."""
+    rows = element.rows
+    ordered = all(before < after for before, after in pairwise(rows))
+    return ordered and rows[0] >= 1 and rows[-1] <= _MAX_SHEET_ROWS and len(rows) == element.text.count("\n") + 1
+
+
 def _element(element: Element) -> bool:
     if not element.text or not _text(element.text, PAGE_MAX_CHARS) or not _level(element.level):
         return False
     if element.language is not None and not _LANGUAGE.match(element.language):
         return False
     if element.box is not None and not _box(element.box):
+        return False
+    if (element.locator is not None and not _locator(element.locator)) or (element.rows and not _rows(element)):
         return False
     last = 0
     for start, end, *box in element.lines:

@@ -28,8 +28,8 @@ _INSERT = f"""
 WITH input AS (
     SELECT * FROM unnest(
         %(ids)s::uuid[], %(ordinals)s::int[], %(headings)s::text[], %(texts)s::text[], %(boxes)s::text[],
-        %(tokens)s::int[], %(indexed)s::text[]
-    ) AS draft(id, ordinal, heading, text, boxes, token_count, indexed)
+        %(locators)s::text[], %(tokens)s::int[], %(indexed)s::text[]
+    ) AS draft(id, ordinal, heading, text, boxes, locator, token_count, indexed)
 ),
 lexed AS MATERIALIZED (
     SELECT input.id, word.lexeme, cardinality(word.positions) AS tf
@@ -39,11 +39,11 @@ lexed AS MATERIALIZED (
 lengths AS (SELECT id, sum(tf) AS length FROM lexed GROUP BY id),
 stored AS (
     INSERT INTO files_passage (
-        id, organization_id, owner_id, file_id, page_number, ordinal, heading, text, boxes, source, token_count,
-        length, embedding_version
+        id, organization_id, owner_id, file_id, page_number, ordinal, heading, text, boxes, locator, source,
+        token_count, length, embedding_version
     )
     SELECT input.id, %(organization)s, %(owner)s, %(file)s, %(page)s, input.ordinal, input.heading, input.text,
-        input.boxes::jsonb, %(source)s, input.token_count, coalesce(lengths.length, 0), ''
+        input.boxes::jsonb, input.locator::jsonb, %(source)s, input.token_count, coalesce(lengths.length, 0), ''
     FROM input LEFT JOIN lengths ON lengths.id = input.id
 ),
 marked AS (UPDATE files_page SET indexed_at = statement_timestamp() WHERE id = %(page_id)s)
@@ -69,6 +69,7 @@ def _parameters(file: File, drafts: Sequence[Draft], page: Page | None) -> dict[
         "headings": [draft.heading for draft in drafts],
         "texts": [draft.text for draft in drafts],
         "boxes": [json.dumps(draft.boxes, separators=(",", ":")) for draft in drafts],
+        "locators": [json.dumps(draft.locator.as_json()) if draft.locator else None for draft in drafts],
         "tokens": [draft.token_count for draft in drafts],
         "indexed": [prepare(with_context(draft.heading, draft.text)) for draft in drafts],
     }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from apps.files.extraction.assemble import with_heading
-from apps.files.extraction.paging import split_text
-from apps.files.extraction.types import FURNITURE, Box, Category, Heading
+from apps.files.extraction.paging import split_lines
+from apps.files.extraction.types import FURNITURE, Box, Category, Heading, Locator
 from apps.files.indexing.tokens import CHARS_PER_TOKEN, estimate_tokens
 
 TARGET_TOKENS = 400
@@ -31,6 +31,7 @@ class Draft:
     text: str
     boxes: tuple[Box, ...]
     token_count: int
+    locator: Locator | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class _Piece:
     boxes: tuple[Box, ...]
     tokens: int
     title_level: int | None
+    locator: Locator | None = None
 
 
 def _line_boxes(element: Mapping[str, Any]) -> tuple[Box, ...]:
@@ -63,18 +65,39 @@ def _lines_of(element: Mapping[str, Any], text: str) -> Iterator[_Piece]:
             part = text[start:end].strip()
             boxes = tuple((line[2], line[3], line[4], line[5]) for line in lines[first : index + 1])
             if part:
-                yield from _bounded(part, boxes)
+                yield from _bounded(part, boxes, {})
             first, start = index + 1, end
 
 
-def _bounded(text: str, boxes: tuple[Box, ...]) -> Iterator[_Piece]:
+def _bounded(text: str, boxes: tuple[Box, ...], element: Mapping[str, Any]) -> Iterator[_Piece]:
+    """`text` is the element's; without one, that of lines that say where they are by their boxes."""
+    rows = element.get("rows", ())
     if estimate_tokens(text) <= MAX_TOKENS:
-        yield _Piece(text, boxes, estimate_tokens(text), None)
+        yield _Piece(text, boxes, estimate_tokens(text), None, _locator(element, rows))
         return
     # Dense scripts have more tokens a character: the limit follows the text's own density.
     limit = max(200, int(len(text) * TARGET_TOKENS / estimate_tokens(text)))
-    for part in split_text(text, min(limit, int(TARGET_TOKENS * CHARS_PER_TOKEN))):
-        yield _Piece(part, boxes, estimate_tokens(part), None)
+    for part, lines in split_lines(text, min(limit, int(TARGET_TOKENS * CHARS_PER_TOKEN))):
+        yield _Piece(part, boxes, estimate_tokens(part), None, _locator(element, rows[lines]))
+
+
+def _locator(element: Mapping[str, Any], rows: Sequence[int]) -> Locator | None:
+    """Of a part of the element that has these rows."""
+    known = element.get("locator")
+    if not known and not rows:
+        return None
+    return replace(Locator.of_json(known or {}), rows=(rows[0], rows[-1]) if rows else None)
+
+
+def _together(locators: Iterable[Locator | None]) -> Locator | None:
+    """Of pieces that follow each other: the most exact, with the rows of all that are of its sheet."""
+    known = [locator for locator in locators if locator is not None]
+    if not known:
+        return None
+    best = max(known, key=lambda one: (one.rows is not None, one.sheet != "", len(one.part)))
+    alike = [one.rows for one in known if one.rows and (one.part, one.sheet) == (best.part, best.sheet)]
+    rows = (min(first for first, _ in alike), max(last for _, last in alike)) if alike else None
+    return replace(best, rows=rows)
 
 
 def _pieces(elements: Iterable[Mapping[str, Any]]) -> Iterator[_Piece]:
@@ -83,11 +106,12 @@ def _pieces(elements: Iterable[Mapping[str, Any]]) -> Iterator[_Piece]:
         if category in _FURNITURE or not text.strip():
             continue
         if category == Category.TITLE and estimate_tokens(text) <= MAX_TOKENS:
-            yield _Piece(text, _line_boxes(element), estimate_tokens(text), element.get("level") or 1)
+            level = element.get("level") or 1
+            yield _Piece(text, _line_boxes(element), estimate_tokens(text), level, _locator(element, ()))
         elif estimate_tokens(text) > MAX_TOKENS and element.get("lines"):
             yield from _lines_of(element, text)
         else:
-            yield from _bounded(text, _line_boxes(element))
+            yield from _bounded(text, _line_boxes(element), element)
 
 
 def _fits(group: Sequence[_Piece], piece: _Piece) -> bool:
@@ -138,5 +162,6 @@ def cut(elements: Iterable[Mapping[str, Any]], headings: Iterable[Sequence[Any]]
                 heading = _path(path)
         text = _SEPARATOR.join(piece.text for piece in group)
         boxes = tuple(box for piece in group for box in piece.boxes)[:MAX_BOXES]
-        drafts.append(Draft(heading, text, boxes, sum(piece.tokens for piece in group)))
+        locator = _together(piece.locator for piece in group)
+        drafts.append(Draft(heading, text, boxes, sum(piece.tokens for piece in group), locator))
     return drafts

@@ -201,8 +201,9 @@ class FileStage(models.Model):
 class Page(models.Model):
     """One page as it was read. It exists once its content is known; the pages before that are `pending`.
 
-    `elements` is `[{"category", "text", "box"?, "level"?, "lines"?}]` (`extraction.types.Element.as_json`), boxes
-    as fractions of the page; `headings` is the path `[[level, text]]` in force where the page begins.
+    `elements` is `[{"category", "text", "box"?, "level"?, "lines"?, "language"?, "locator"?, "rows"?}]`
+    (`extraction.types.Element.as_json`), boxes as fractions of the page; `headings` is the path `[[level, text]]` in
+    force where the page begins.
     """
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
@@ -240,7 +241,8 @@ class Page(models.Model):
 
 
 class Passage(models.Model):
-    """A stretch of one page that retrieval can return. `length` counts its indexed lexemes (BM25's |d|).
+    """A stretch of one page that retrieval can return. `length` counts its indexed lexemes (BM25's |d|). `locator`
+    (`types.Locator`) is null where the page says all, and for passages of before it was kept.
 
     The vector is filled after the keyword index; how many numbers it has depends on what made it (`VectorVersion`).
     Large scopes search the half-precision HNSW index of their dimension (`indexing.nearest`), small scopes are
@@ -256,6 +258,7 @@ class Passage(models.Model):
     heading = models.TextField(blank=True, default="")
     text = models.TextField()
     boxes = models.JSONField(default=list)
+    locator = models.JSONField(null=True)
     source = models.CharField(max_length=8)
     token_count = models.IntegerField()
     length = models.IntegerField()

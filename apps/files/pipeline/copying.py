@@ -29,9 +29,9 @@ _PASSAGES_AND_POSTINGS = """
         SELECT id AS old, gen_random_uuid() AS new FROM files_passage WHERE file_id = %(source)s
     ), passages AS (
         INSERT INTO files_passage (id, file_id, organization_id, owner_id, page_number, ordinal, heading, text,
-                                   boxes, source, token_count, length, embedding, embedding_version)
+                                   boxes, locator, source, token_count, length, embedding, embedding_version)
         SELECT names.new, %(target)s, organization_id, owner_id, page_number, ordinal, heading, text,
-               boxes, source, token_count, length, embedding, embedding_version
+               boxes, locator, source, token_count, length, embedding, embedding_version
         FROM files_passage JOIN names ON names.old = files_passage.id
     )
     INSERT INTO files_posting (organization_id, file_id, passage_id, lexeme, tf)

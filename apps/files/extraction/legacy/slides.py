@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Scope, opened_ole
+from apps.files.extraction.content import Content, Scope, as_slides, opened_ole
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
 _DOCUMENT, _SLIDE, _LIST, _PERSIST, _HEADER = 0x03E8, 0x03EE, 0x0FF0, 0x03F3, 0x0F9F
@@ -94,4 +94,4 @@ def read(file: BinaryIO, scope: Scope) -> Content:
         if ole.exists("EncryptedSummary") or ole.exists("EncryptedPackage"):
             raise ExtractionFailed(Reason.ENCRYPTED)
         data = ole.openstream("PowerPoint Document").read()
-    return Content(_Reader(bytes(data)).slides())
+    return Content(as_slides(_Reader(bytes(data)).slides()))

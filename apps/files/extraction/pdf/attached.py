@@ -58,7 +58,7 @@ def embedded(document: PdfDocument, scope: Scope) -> Iterator[list[Element]]:
 
 
 def pinned_to(annotation: object, scope: Scope) -> list[Element]:
-    """Elements of the file that an annotation holds, under its name."""
+    """Elements of the file that an annotation holds, under its name, as those of the page that it is pinned to."""
     attachment = pdfium.FPDFAnnot_GetFileAttachment(annotation)
     if not attachment:
         return []
@@ -66,4 +66,4 @@ def pinned_to(annotation: object, scope: Scope) -> list[Element]:
         sections = sections_of(attachment, scope.spent.parts + 1, scope)
     except ExtractionFailed:
         return []
-    return [replace(element, box=None, lines=()) for section in sections for element in section]
+    return [replace(element, box=None, lines=(), locator=None, rows=()) for section in sections for element in section]
