@@ -121,7 +121,8 @@ def summarize_known_files(file_ids: Collection[UUID]) -> tuple[FileSummary, ...]
 
 @dataclass(frozen=True, slots=True)
 class PageInfo:
-    """One page as its owner sees it; `text` only when it was asked for."""
+    """One page as its owner sees it; `text` only when it was asked for. `row_numbers` has one for each line of the text
+    of a sheet, null where the line is no row; null where the page is of none."""
 
     number: int
     state: str
@@ -131,6 +132,7 @@ class PageInfo:
     error: FileError | None
     text: str | None = None
     language: str | None = None
+    row_numbers: list[int | None] | None = None
 
     def as_json(self) -> dict[str, Any]:
         value: dict[str, Any] = {
@@ -141,7 +143,9 @@ class PageInfo:
             "height": self.height,
             "error": {"code": self.error.code, "message": self.error.message} if self.error else None,
         }
-        return value if self.text is None else {**value, "text": self.text, "language": self.language}
+        if self.text is None:
+            return value
+        return {**value, "text": self.text, "language": self.language, "row_numbers": self.row_numbers}
 
 
 def list_pages(actor: Actor, file_id: object) -> list[PageInfo]:
@@ -172,4 +176,15 @@ def _page_info(page: Page, *, with_text: bool = False) -> PageInfo:
     error = FileError(page.error_code, page.error_message) if page.error_code else None
     text = page.text if with_text else None
     language = extraction.main_language(page.elements) if with_text else None
-    return PageInfo(page.number, page.state, page.source or None, page.width, page.height, error, text, language)
+    rows = _row_numbers(page.elements) if with_text else None
+    return PageInfo(page.number, page.state, page.source or None, page.width, page.height, error, text, language, rows)
+
+
+def _row_numbers(elements: Sequence[Mapping[str, Any]]) -> list[int | None] | None:
+    if not any("rows" in element for element in elements):
+        return None
+    numbers: list[int | None] = []
+    for element in elements:
+        lines = element["text"].count("\n") + 1
+        numbers += [*element.get("rows", [None] * lines), None]  # an empty line parts it from the next
+    return numbers[:-1]

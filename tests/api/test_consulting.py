@@ -19,6 +19,7 @@ from apps.conversations.services import posting, runs
 from apps.core.valkey import valkey
 from apps.files.models import Table
 from tests.api.test_tables import delimited, sales
+from tests.factories import formats
 from tests.factories.conversations import make_conversation, serve_model
 from tests.factories.files import Caller, object_store
 from tests.factories.runner import execute
@@ -101,6 +102,16 @@ def test_a_number_that_the_table_did_not_give_is_marked(caller: Caller, file: di
     run, _ = ask(caller, f"What was the revenue in all?\n{call(SUM)}\nsay: {wrong}", file)
     (citation,) = Message.objects.get(run_id=run.id, role="assistant").citations
     assert citation["unsupported"] == ["9999.5"]
+
+
+def test_a_passage_of_a_sheet_is_cited_with_its_rows(caller: Caller) -> None:
+    book = caller.ingest("budget.xlsx", formats.workbook({"Costs": [[None], ["Item", "Sum"], ["Roof", 4100]]}))
+    run, context = ask(caller, "What did the roof cost?\nsay: The roof cost 4100 [1] [2].", book)
+    given = {passage["n"]: passage.get("locator") for passage in context["passages"]}
+    assert [one for one in given.values() if one] == [{"sheet": "Costs", "rows": [2, 3]}], "the card has none"
+    assert "budget.xlsx, sheet Costs, rows 2-3 - Costs" in context["messages"][-1]["content"]
+    citations = Message.objects.get(run_id=run.id, role="assistant").citations
+    assert {one["n"]: one.get("locator") for one in citations} == given
 
 
 def test_who_declines_is_given_the_passages_alone(caller: Caller, file: dict[str, Any]) -> None:

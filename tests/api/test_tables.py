@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,14 @@ from uuid import UUID
 
 import pytest
 
-from apps.files.models import File, Passage, Table
+from apps.files.indexing import index_page
+from apps.files.models import File, Page, Passage, Table
 from apps.files.pipeline import removal
 from apps.files.pipeline.tabling import key
 from apps.files.retrieval import search_passages
+from apps.files.retrieval.context import where
 from apps.files.storage import storage
+from apps.files.types import Locator
 from tests.factories import formats
 from tests.factories.files import Caller, drain, object_store
 
@@ -179,6 +183,41 @@ def test_the_same_content_again_has_tables_of_its_own(caller: Caller) -> None:
     caller.delete(f"/{first['id']}")
     removal.purge(UUID(first["id"]))
     assert answer(caller, second, "SELECT count(*) FROM a")["rows"] == [[60]]
+
+
+# Passages of sheets
+
+
+def test_a_passage_of_a_sheet_has_its_rows_also_as_a_copy_and_made_again(caller: Caller) -> None:
+    rows: list[list[object]] = [[None], [None], ["Site", "Remark"]]
+    rows += [[f"site{number}", "measured twice and written down"] for number in range(4, 200)]
+    body = formats.workbook({"Notes": [["nothing here"]], "Survey": rows})
+    first = caller.ingest("a.xlsx", body)
+    second = caller.ingest("b.xlsx", body)
+    page = Page.objects.filter(file_id=second["id"], text__contains="site150 ").get()
+    numbers: list[int] = []
+    for file_id in (first["id"], second["id"]):
+        hits = search_passages(caller.actor, file_ids=[UUID(file_id)], query="site150").hits
+        hit = next(hit for hit in hits if "site150 " in hit.text)
+        numbers = [int(found) for found in re.findall(r"site(\d+)", hit.text)]
+        assert hit.locator == Locator(sheet="Survey", rows=(numbers[0], numbers[-1]))
+    index_page(page.id)
+    (again,) = Passage.objects.filter(file_id=second["id"], page_number=page.number, text__contains="site150 ")
+    assert again.locator == {"sheet": "Survey", "rows": [numbers[0], numbers[-1]]}
+    read = caller.get(f"/{second['id']}/pages/{page.number}").json()
+    lines = dict(zip(read["text"].split("\n"), read["row_numbers"], strict=True))
+    assert lines["site150 | measured twice and written down"] == 150
+    first_page = caller.get(f"/{second['id']}/pages/1").json()
+    assert (first_page["text"], first_page["row_numbers"]) == ("Notes\n\nnothing here", [None, None, 1])
+
+
+def test_passages_of_before_rows_were_kept_are_found_and_cited_by_their_page(caller: Caller) -> None:
+    file = caller.ingest("a.csv", b"site,remark\nNorth,dry\nSouth,wet\n")
+    Passage.objects.filter(file_id=file["id"]).update(locator=None)
+    hit = next(
+        hit for hit in search_passages(caller.actor, file_ids=[UUID(file["id"])], query="north").hits if hit.page
+    )
+    assert (hit.locator, where(hit)) == (None, "page 1")
 
 
 def test_what_cannot_become_tables_is_read_all_the_same(caller: Caller) -> None:

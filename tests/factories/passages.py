@@ -11,7 +11,7 @@ from django.utils import timezone
 from apps.accounts.types import Actor
 from apps.files.indexing import index_page
 from apps.files.models import File, FileState, Page, PageState
-from apps.files.types import PassageHit
+from apps.files.types import Locator, PassageHit
 
 
 def make_file(actor: Actor, *, name: str = "report.pdf", pages: int = 0, state: str = FileState.READY) -> File:
@@ -74,6 +74,8 @@ def make_hit(
     name: str = "report.pdf",
     heading: str = "",
     source: Literal["digital", "ocr"] = "digital",
+    table: int | None = None,
+    locator: Locator | None = None,
 ) -> PassageHit:
     """A passage as search gives it, without a row."""
     return PassageHit(
@@ -86,4 +88,6 @@ def make_hit(
         boxes=((0.1, 0.1, 0.9, 0.2),),
         source=source,
         score=1.0,
+        table=table,
+        locator=locator,
     )

@@ -17,6 +17,21 @@ class ErrorSerializer(serializers.Serializer[Any]):
     retry_after_s = serializers.FloatField(allow_null=True)
 
 
+class LocatorSerializer(serializers.Serializer[Any]):
+    part = serializers.CharField(
+        required=False, help_text="The file inside the file, as an attachment; of a mail's own text `body`."
+    )
+    sheet = serializers.CharField(required=False)
+    slide = serializers.IntegerField(required=False)
+    rows = serializers.ListField(
+        child=serializers.IntegerField(),
+        min_length=2,
+        max_length=2,
+        required=False,
+        help_text="The first and the last, by the numbers that spreadsheet programs show.",
+    )
+
+
 class CitationSerializer(serializers.Serializer[Any]):
     n = serializers.IntegerField(help_text="The number by which the answer refers to it, as in [1].")
     passage_id = serializers.UUIDField()
@@ -27,6 +42,9 @@ class CitationSerializer(serializers.Serializer[Any]):
         required=False, allow_null=True, help_text="The number of the file's table that is cited."
     )
     sql = serializers.CharField(required=False, help_text="The question to the table whose answer is cited.")
+    locator = LocatorSerializer(
+        required=False, help_text="Where a person finds the passage, where a page would not say it."
+    )
     heading = serializers.CharField()
     text = serializers.CharField()
     boxes = serializers.ListField(

@@ -264,6 +264,7 @@ def passages_event(found: SearchResult) -> dict[str, Any]:
                 "page": hit.page,
                 "table": hit.table,
                 **({"sql": hit.sql} if hit.sql else {}),
+                **({"locator": hit.locator.as_json()} if hit.locator else {}),
                 "heading": hit.heading,
                 "text": hit.text,
                 "boxes": [list(box) for box in hit.boxes],

@@ -178,6 +178,11 @@ class PageTextSerializer(PageSerializer):
     language = serializers.CharField(
         allow_null=True, help_text="That of most of its text (ISO 639-1), if it can be told."
     )
+    row_numbers = serializers.ListField(
+        child=serializers.IntegerField(allow_null=True),
+        allow_null=True,
+        help_text="Of a sheet: for each line of the text the number of its row; null where it is none.",
+    )
 
 
 class ReceiptSerializer(serializers.Serializer[Any]):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from apps.files.retrieval.context import where
 from apps.files.retrieval.support import MAX_LISTED, Evidence, capitalised, unsupported
 from apps.files.types import PassageHit
 
@@ -99,6 +100,7 @@ def _citation(number: int, hit: PassageHit, *, attributed: bool, unsupported: Se
         "page": hit.page,
         "table": hit.table,
         **({"sql": hit.sql} if hit.sql else {}),
+        **({"locator": hit.locator.as_json()} if hit.locator else {}),
         "heading": hit.heading,
         "text": hit.text,
         "boxes": [list(box) for box in hit.boxes],
@@ -180,7 +182,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _evidence(hit: PassageHit) -> str:
-    return f"{hit.file_name}\npage {hit.page}\n{hit.heading}\n{hit.text}"
+    return f"{hit.file_name}\npage {hit.page}\n{where(hit)}\n{hit.heading}\n{hit.text}"
 
 
 def check(answer: str, hits: Sequence[PassageHit]) -> dict[int, list[str]]:

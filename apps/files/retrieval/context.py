@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from apps.files.types import PassageHit
+from apps.files.types import BODY, Locator, PassageHit
 
 CHARS_PER_TOKEN = 3.2
 """On the high side for most tokenizers, so that the budget holds."""
@@ -54,12 +54,32 @@ def _label(text: str) -> str:
     return as_data(re.sub(r"\s+", " ", text)).strip()[:_LABEL_CHARS]
 
 
+def where(hit: PassageHit) -> str:
+    """Where in its file a person finds the passage, in words."""
+    locator = hit.locator or Locator()
+    if hit.table:
+        return f"table {hit.table}"
+    if locator.sheet or locator.rows:
+        inside = [f"sheet {locator.sheet}" if locator.sheet else "", _rows(locator)]
+    elif locator.slide:
+        inside = [f"slide {locator.slide}"]
+    else:
+        inside = [f"page {hit.page}" if locator.part != BODY else ""]
+    return ", ".join(word for word in (locator.part, *inside) if word)
+
+
+def _rows(locator: Locator) -> str:
+    if locator.rows is None:
+        return ""
+    first, last = locator.rows
+    return f"row {first}" if first == last else f"rows {first}-{last}"
+
+
 def source_head(number: int, hit: PassageHit) -> str:
     """The line above a source, which says where it is from."""
     heading = f" - {_label(hit.heading)}" if hit.heading else ""
     scanned = " (recognised from a scan)" if hit.source == "ocr" else ""
-    where = f"table {hit.table}" if hit.table else f"page {hit.page}"
-    return f"[{number}] {_label(hit.file_name)}, {where}{heading}{scanned}\n"
+    return f"[{number}] {_label(hit.file_name)}, {_label(where(hit))}{heading}{scanned}\n"
 
 
 def _excerpt(text: str, room: int, count_tokens: Callable[[str], int]) -> str:

@@ -29,7 +29,7 @@ from apps.files.retrieval.pages import Directed, directed
 from apps.files.retrieval.reranking import depth_for, rerank
 from apps.files.retrieval.survey import Surveyed
 from apps.files.retrieval.whole import Asks, asks_for, words_of
-from apps.files.types import OutlineLine, PassageHit, SearchResult, SurveyedFile, UnreadyFile
+from apps.files.types import Locator, OutlineLine, PassageHit, SearchResult, SurveyedFile, UnreadyFile
 
 EXACT_BELOW = 10_000
 """Passages in scope up to which each is compared: 1.8 ms at a thousand, and nothing is missed."""
@@ -173,7 +173,7 @@ def _asked(actor: Actor, question: str, versions: Sequence[Served]) -> _Question
 
 
 def _hit(row: Row, score: float) -> PassageHit:
-    passage_id, file_id, name, page, heading, text, boxes, source, ordinal = row
+    passage_id, file_id, name, page, heading, text, boxes, locator, source, ordinal = row
     return PassageHit(
         passage_id=passage_id,
         file_id=file_id,
@@ -185,6 +185,7 @@ def _hit(row: Row, score: float) -> PassageHit:
         source="ocr" if source == "ocr" else "digital",
         score=round(score, 6),
         table=ordinal + 1 if page == CARDS else None,
+        locator=Locator.of_json(orjson.loads(locator)) if locator else None,
     )
 
 

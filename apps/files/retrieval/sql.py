@@ -146,7 +146,7 @@ SET LOCAL hnsw.max_scan_tuples = 100000;
 
 _COLUMNS = """
 passage.id, passage.file_id, scope.name, passage.page_number, passage.heading, passage.text, passage.boxes,
-passage.source, passage.ordinal
+passage.locator, passage.source, passage.ordinal
 """
 
 PASSAGES = f"""

@@ -33,6 +33,8 @@ export interface components {
             file_id: string;
             file_name: string;
             heading: string;
+            /** @description Where a person finds the passage, where a page would not say it. */
+            locator?: components["schemas"]["Locator"];
             /** @description The number by which the answer refers to it, as in [1]. */
             n: number;
             /** @description 0 where a table of a sheet is cited. */
@@ -232,6 +234,14 @@ export interface components {
         KeyList: {
             next: string | null;
             results: components["schemas"]["Key"][];
+        };
+        Locator: {
+            /** @description The file inside the file, as an attachment; of a mail's own text `body`. */
+            part?: string;
+            /** @description The first and the last, by the numbers that spreadsheet programs show. */
+            rows?: number[];
+            sheet?: string;
+            slide?: number;
         };
         LookedUp: {
             lookups: components["schemas"]["Lookup"][];
@@ -454,6 +464,8 @@ export interface components {
             /** @description That of most of its text (ISO 639-1), if it can be told. */
             language: string | null;
             number: number;
+            /** @description Of a sheet: for each line of the text the number of its row; null where it is none. */
+            row_numbers: (number | null)[] | null;
             /**
              * @description * `digital` - digital
              *     * `ocr` - ocr
