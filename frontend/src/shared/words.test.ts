@@ -8,6 +8,19 @@ test('a source stands on a page or in a table', () => {
   expect(sourcePlace({ page: 0, table: 2 })).toBe('table 2')
 })
 
+test.each([
+  [{ sheet: 'Costs', rows: [12, 40] }, 'sheet Costs, rows 12–40'],
+  [{ rows: [1204, 1204] }, 'row 1204'],
+  [{ sheet: 'Costs' }, 'sheet Costs'],
+  [{ slide: 4 }, 'slide 4'],
+  [{ part: 'body' }, 'body'],
+  [{ part: 'terms.pdf' }, 'terms.pdf, page 3'],
+  [{ part: 'i.eml, costs.xlsx', sheet: 'A', rows: [1, 2] }, 'i.eml, costs.xlsx, sheet A, rows 1–2'],
+])('a source that no page finds is at %j', (locator, words) => {
+  expect(sourcePlace({ page: 3, table: null, locator })).toBe(words)
+  expect(sourcePlace({ page: 0, table: 2, locator })).toBe('table 2')
+})
+
 test('pages are named in runs', () => {
   expect(pageRange([9, 7, 8, 12])).toBe('pages 7–9, 12')
   expect(pageRange([2])).toBe('page 2')

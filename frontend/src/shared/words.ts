@@ -2,7 +2,15 @@
 import type { Citation, Survey } from '@/shared/api'
 
 /** Where in its file a source stands. */
-export const sourcePlace = ({ table, page }: Pick<Citation, 'table' | 'page'>): string => (table ? `table ${table}` : `page ${page}`)
+export function sourcePlace({ table, page, locator }: Pick<Citation, 'table' | 'page' | 'locator'>): string {
+  if (table) return `table ${table}`
+  const { part = '', sheet = '', slide, rows } = locator ?? {}
+  const inside = sheet || rows ? [sheet && `sheet ${sheet}`, rows && rowRange(rows)] : slide ? [`slide ${slide}`] : part === 'body' ? [] : [`page ${page}`]
+  return [part, ...inside].filter(Boolean).join(', ')
+}
+
+/** As the spreadsheet program shows them: without marks between thousands. */
+const rowRange = ([first, last]: readonly number[]): string => (first === last ? `row ${first}` : `rows ${first}–${last}`)
 
 /** How much of each file an answer about the whole of it rests on. */
 export function surveyText({ way, words, files }: Survey): string {

@@ -5,6 +5,7 @@ import { Button, IconButton, Notice, Skeleton } from '@/shared/ui'
 import { IconClose, IconFitWidth, IconNext, IconPrevious, IconZoomIn, IconZoomOut } from '@/shared/ui/icons'
 import styles from './citations.module.css'
 import { PageImage } from './PageImage'
+import { PageRows } from './PageRows'
 import { PageText } from './PageText'
 import { useFilePages, usePageText } from './useFilePages'
 
@@ -243,6 +244,7 @@ function TextOfPage({ fileId, number, entry, passage }: TextOfPageProps) {
     )
   }
   if (!data.text?.trim()) return <p className={styles.blank}>There is no text on this page.</p>
+  if (data.row_numbers) return <PageRows text={data.text} rows={data.row_numbers} passage={passage} number={number} />
   return <PageText text={data.text} passage={passage} number={number} />
 }
 

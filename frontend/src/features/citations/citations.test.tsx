@@ -66,9 +66,11 @@ const cite = (n: number, change: Partial<Citation> = {}): Citation => ({
 
 let file: FileRecord | null = FILE
 let pages: PageRecord[] = []
+let sheet: Pick<PageRecord, 'text' | 'row_numbers'> = {}
 
 beforeEach(() => {
   file = FILE
+  sheet = {}
   pages = [page(1), page(2, { source: 'ocr' }), page(3)]
   Element.prototype.scrollIntoView = vi.fn<() => void>()
   vi.stubGlobal('ResizeObserver', class {
@@ -81,7 +83,7 @@ beforeEach(() => {
   vi.stubGlobal('fetch', async (path: string) => {
     const number = /pages\/(\d+)$/.exec(path)?.[1]
     const body = number
-      ? { ...pages[Number(number) - 1], text: `Page ${number}.\nCedar beams\ncarry the roof. More.` }
+      ? { ...pages[Number(number) - 1], text: `Page ${number}.\nCedar beams\ncarry the roof. More.`, ...sheet }
       : path.endsWith('/pages')
         ? { results: pages, next: null }
         : file
@@ -157,6 +159,30 @@ describe('the viewer', () => {
     const { container } = show(cite(1))
     await waitFor(() => expect(container.querySelector('mark')).not.toBeNull())
     expect(screen.queryByRole('img')).toBeNull()
+  })
+
+  test('a page of a sheet shows its rows by their numbers, with those of the passage marked', async () => {
+    file = { ...FILE, kind: 'sheet', name: 'budget.xlsx' }
+    sheet = {
+      text: 'Costs\n\nItem | Sum\nRoof | 4100\n | 12\nDoor | 7 | with a | bar\n\nComment on A4: checked',
+      row_numbers: [null, null, 11, 12, 13, 15, null, null],
+    }
+    const { container } = show(cite(1, { file_name: 'budget.xlsx', text: 'Roof | 4100\n| 12', boxes: [], locator: { sheet: 'Costs', rows: [12, 13] } }))
+    await waitFor(() => expect(container.querySelector('table')).not.toBeNull())
+    const cells = [...container.querySelectorAll('tr')].map((row) => [...row.children].map((cell) => cell.textContent))
+    expect(cells).toEqual([
+      ['11', 'Item', 'Sum'],
+      ['12', 'Roof', '4100'],
+      ['13', '', '12'],
+      ['15', 'Door', '7', 'with a', 'bar'],
+    ])
+    const marked = [...container.querySelectorAll('tr[data-marked]')]
+    expect(marked.map((row) => row.firstChild?.textContent)).toEqual(['12', '13'])
+    expect(vi.mocked(Element.prototype.scrollIntoView).mock.contexts).toContain(marked[0])
+    expect(screen.getByText('sheet Costs, rows 12–13')).toBeTruthy()
+    expect([...container.querySelectorAll('p')].map((words) => words.textContent)).toContain('Comment on A4: checked')
+    await userEvent.click(screen.getByRole('button', { name: 'Next page' }))
+    await waitFor(() => expect(container.querySelector('tr[data-marked]')).toBeNull())
   })
 
   test('a picture that does not come gives way to the text', async () => {

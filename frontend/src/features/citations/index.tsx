@@ -52,7 +52,7 @@ function CitedFile({ citation, citationKey, citations, onSelect, onClose }: Cita
       page={page}
       onPage={setPage}
       passage={page === citation.page ? citation : null}
-      heading={citation.heading}
+      heading={citation.locator ? sourcePlace(citation) : citation.heading}
       onClose={onClose}
       footer={footer}
     />

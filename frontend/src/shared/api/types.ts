@@ -77,8 +77,8 @@ export type FileStage = NonNullable<FileRecord['stage']>
 export type FileSummary = Schemas['Summary']
 export type UploadPlan = Omit<Schemas['Upload'], 'received'>
 export type UploadStatus = Schemas['Upload']
-/** `text` comes from /pages/{n} only. */
-export type PageRecord = Schemas['Page'] & { text?: string }
+/** `text` and `row_numbers` come from /pages/{n} only. */
+export type PageRecord = Schemas['Page'] & Partial<Pick<Schemas['PageText'], 'text' | 'row_numbers'>>
 
 /** A table of a file. Named TableRecord because "table" is an element of the page. */
 export type TableRecord = Schemas['Table']

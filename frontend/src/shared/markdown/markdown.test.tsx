@@ -162,6 +162,11 @@ describe('citations', () => {
     expect(container.textContent).toContain('margin [7] and')
   })
 
+  test('a source in a sheet is called by its rows', () => {
+    render(<Markdown text="A [1]." citations={[{ ...citation(1), locator: { sheet: 'Costs', rows: [12, 40] } }]} />)
+    expect(screen.getByRole('button', { name: 'Source 1: report.pdf, sheet Costs, rows 12–40' })).toBeTruthy()
+  })
+
   test('a click tells which, and pointing shows the passage', async () => {
     const onCite = vi.fn<(citation: Citation) => void>()
     render(<Markdown text="A [1]." citations={[citation(1)]} onCite={onCite} />)
