@@ -243,3 +243,8 @@ def test_what_a_child_says_of_rows_comes_back_as_it_was() -> None:
 def test_a_child_that_was_taken_over_is_not_believed(fields: dict[str, Any]) -> None:
     with pytest.raises(Garbage):
         decode(message(**fields))
+
+
+def test_control_characters_of_delimited_text_are_left_out(tmp_path: Path) -> None:
+    (page,) = pages_of(tmp_path, "\ufeffname,value\r\nsa\x01lt,1\x00\r\n".encode(), "csv")
+    assert page.text == "name | value\nsalt | 1"

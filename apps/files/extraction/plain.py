@@ -54,7 +54,11 @@ def decode(data: bytes) -> str:
 
 def printable(text: str) -> str:
     """The text with line ends and control characters as the rest of the code expects them."""
-    text = _LINE_ENDS.sub("\n", text).replace("\x0c", "\n\n")
+    return visible(_LINE_ENDS.sub("\n", text).replace("\x0c", "\n\n"))
+
+
+def visible(text: str) -> str:
+    """The text without control characters; line ends stay as they are."""
     return text if text.isascii() and text.isprintable() else _CONTROL.sub("", text)
 
 

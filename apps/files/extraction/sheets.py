@@ -263,7 +263,7 @@ class Delimited:
 
     @classmethod
     def of(cls, data: bytes) -> Delimited:
-        text = plain.decode(data).replace("\0", "")
+        text = plain.visible(plain.decode(data))
         told = re.match(r'"?sep=(.)"?\r?\n', text)
         text = text[told.end() :] if told else text
         sample = "\n".join(re.split(r"\r\n|\r|\n", text[: 1 << 14])[:50])
