@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from inference.admission import Ask, Lane, Tier
+from inference.admission import Ask, Lane, Policy, Tier
+from inference.admission.policy import DEFAULT
 from inference.breaker import spread
 from inference.client import ReplicaPool
 from inference.engines import pooling as engines
@@ -78,13 +79,15 @@ class Pooling:
         return scores
 
     def _ask(self, model: str, texts: Sequence[str], errand: Errand) -> Ask:
-        """The tokens of a batch are its work, but it is read text by text: what a replica holds does not bound it."""
+        """The tokens of a batch are its work, but it is read text by text: what a replica holds does not bound it.
+        Budgets are of what models write, and a file is read whatever they say."""
         info = self._pool.resolve(model)
         sizes = (size for r in self._pool.replicas() if r.model == info.id for size in (r.context_length, r.kv_tokens))
         tokens = sum(map(len, texts)) // _CHARS_PER_TOKEN
         most = min((size for size in sizes if size), default=tokens)
         ticket = f"pool-{secrets.token_hex(8)}"
-        return Ask(ticket, model, errand.lane, Tier.FREE, errand.user, errand.organization, min(tokens, most), 0)
+        need, who = min(tokens, most), (errand.user, errand.organization)
+        return Ask(ticket, model, errand.lane, Tier.FREE, *who, need, 0, budgeted=False)
 
     async def _send(self, ask: Ask, call: Callable[[Engine], Awaitable[T]]) -> T:
         """The answer of the first replica that gives one."""
@@ -124,8 +127,8 @@ def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 class PoolingThread(PoolThread):
     """`Pooling` for code without an event loop."""
 
-    def __init__(self, redis_url: str) -> None:
-        super().__init__(redis_url, name="pool", purposes=POOLING)
+    def __init__(self, redis_url: str, policy: Policy = DEFAULT) -> None:
+        super().__init__(redis_url, name="pool", purposes=POOLING, policy=policy)
 
     def embed(self, model: str, texts: Sequence[str], errand: Errand) -> list[Vector]:
         """As `Pooling.embed`."""

@@ -79,8 +79,9 @@ class NoReplica(InferenceError):
 
 class Overloaded(InferenceError):
     """No place, and none to wait for. Nothing was reserved. `reason` is for people; `code` is one of queue_full,
-    wait_too_long, user_limit, organization_limit, too_large, pressure. `alternative`: a smaller model that may be
-    offered, openly. For a prompt that is too large `retry_after_s` is 0: asking again is of no use."""
+    wait_too_long, user_limit, user_tokens, organization_limit, organization_tokens, too_large, pressure.
+    `alternative`: a smaller model that may be offered, openly. For a prompt that is too large `retry_after_s` is 0:
+    asking again is of no use."""
 
     def __init__(self, retry_after_s: float, reason: str, *, code: str = "queue_full", alternative: str = "") -> None:
         super().__init__(reason)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any, TypeVar
 
-from inference.admission import Admission
+from inference.admission import Admission, Policy
 from inference.client import ReplicaPool
 from inference.protocol import Purpose
 
@@ -23,8 +23,8 @@ class PoolThread:
     """It reads the registry alone: who publishes replicas checks them too. A process that forks must not have needed it
     before. `name`: of the thread, and of the owner of its places."""
 
-    def __init__(self, redis_url: str, *, name: str, purposes: Collection[Purpose]) -> None:
-        self._redis_url, self._name, self._purposes = redis_url, name, purposes
+    def __init__(self, redis_url: str, *, name: str, purposes: Collection[Purpose], policy: Policy) -> None:
+        self._redis_url, self._name, self._purposes, self._policy = redis_url, name, purposes, policy
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread
@@ -59,7 +59,8 @@ class PoolThread:
             loop.close()
 
     async def _new_pool(self) -> ReplicaPool:
-        admission = Admission(self._redis_url, owner=f"{self._name}-{secrets.token_hex(16)}")
+        owner = f"{self._name}-{secrets.token_hex(16)}"
+        admission = Admission(self._redis_url, owner=owner, policy=self._policy)
         pool = ReplicaPool(self._redis_url, admission=admission, purposes=self._purposes)
         await pool.start()
         return pool

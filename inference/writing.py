@@ -11,7 +11,8 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from inference.admission import Ask, Lane, Tier
+from inference.admission import Ask, Lane, Policy, Tier
+from inference.admission.policy import DEFAULT
 from inference.client import ReplicaPool
 from inference.protocol import ChatMessage, EngineUnavailable, FailureKind, GenerationRequest, InferenceError, NoReplica
 from inference.registry import CHAT
@@ -105,8 +106,8 @@ async def write_all(pool: ReplicaPool, commission: Commission, texts: Sequence[T
 class WriterThread(PoolThread):
     """`write_all` for code without an event loop."""
 
-    def __init__(self, redis_url: str) -> None:
-        super().__init__(redis_url, name="write", purposes=CHAT)
+    def __init__(self, redis_url: str, policy: Policy = DEFAULT) -> None:
+        super().__init__(redis_url, name="write", purposes=CHAT, policy=policy)
 
     def write_all(self, commission: Commission, texts: Sequence[Text]) -> list[str | InferenceError]:
         """As `write_all` of this module."""

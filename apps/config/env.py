@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from inference.admission import DEFAULT_BUDGETS
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
@@ -26,7 +28,8 @@ def _var(name: str) -> AliasChoices:
 class Env(BaseSettings):
     """Every variable the apps read. An unset secret falls back to the generated one, never to a constant."""
 
-    model_config = SettingsConfigDict(extra="ignore", frozen=True)
+    # What is set to nothing is not set: Compose can only pass a variable on, not leave it out.
+    model_config = SettingsConfigDict(extra="ignore", frozen=True, env_ignore_empty=True)
 
     environment: Literal["dev", "test", "prod"] = Field("dev", validation_alias=_var("PARLEY_ENV"))
     state_dir: Path = Field(REPOSITORY / ".parley", validation_alias=_var("PARLEY_STATE_DIR"))
@@ -43,6 +46,8 @@ class Env(BaseSettings):
     bootstrap_password: str = Field("", validation_alias=_var("PARLEY_BOOTSTRAP_PASSWORD"))
     manifest: Path = Field(REPOSITORY / "inference" / "manifest.yaml", validation_alias=_var("PARLEY_MANIFEST"))
     replica_urls: str = Field("", validation_alias=_var("PARLEY_REPLICA_URLS"))
+    budgets: Path = Field(DEFAULT_BUDGETS, validation_alias=_var("PARLEY_BUDGETS"))
+    runs_per_minute: int = Field(60, ge=1, le=1_000_000, validation_alias=_var("PARLEY_RUNS_PER_MINUTE"))
     # Pooling models of the registry, by id: for vectors (in process without one) and for reranking (none without).
     embedding_model: str = Field("", max_length=56, validation_alias=_var("PARLEY_EMBEDDING_MODEL"))
     rerank_model: str = Field("", validation_alias=_var("PARLEY_RERANK_MODEL"))

@@ -11,8 +11,8 @@ from inference.admission.types import Lane, Tier
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Of one user or one organization. `concurrency`: tickets that wait or hold. `tokens_per_s`: on average, after a
-    burst of `Policy.burst_s` seconds' worth. 0 is no limit."""
+    """Of one user or one organization. `concurrency`: tickets that wait or hold, the batch lane left out.
+    `tokens_per_s`: on average, after a burst of `Policy.burst_s` seconds' worth. 0 is no limit."""
 
     concurrency: int = 0
     tokens_per_s: float = 0.0

@@ -34,6 +34,7 @@ class Ask:
     `prefer`: a replica with a warm prefix, used unless it is much busier than the best. `avoid`: replicas that just
     failed this ticket, used only when there is no other. `smaller`: a model that may be offered instead. `region`:
     where it must be placed, empty for anywhere; for whoever picks the line, which the scripts know as `model`.
+    `budgeted`: it is held to the budgets of its user and organization, and charged to them.
     """
 
     ticket: str
@@ -49,6 +50,7 @@ class Ask:
     accepted: bool = False
     smaller: str = ""
     region: str = ""
+    budgeted: bool = True
 
     @property
     def need(self) -> int:

@@ -45,8 +45,10 @@ class Refused:
         reasons = {
             "queue_full": f"{self.detail} requests are already waiting",
             "wait_too_long": f"the wait would be about {self.detail.partition('.')[0]} s",
-            "user_limit": "you have too many requests in progress, or used many tokens just now",
-            "organization_limit": "your organization has too many requests in progress, or used many tokens just now",
+            "user_limit": f"you have as many answers in progress as you may, {self.detail}",
+            "user_tokens": f"you have used up your {self.detail} tokens a second for now",
+            "organization_limit": f"your organization has as many answers in progress as it may, {self.detail}",
+            "organization_tokens": f"your organization has used up its {self.detail} tokens a second for now",
             "too_large": f"it needs {ask.need} tokens and the largest replica holds {self.detail}",
             "pressure": "the model has more to do than it can finish",
         }
@@ -157,7 +159,8 @@ class Verbs:
 
 
 def _who(ask: Ask) -> tuple[str | int, ...]:
-    return ask.ticket, ask.model, ask.lane.value, ask.tier.value, ask.user, ask.organization, ask.need
+    organization = ask.organization if ask.budgeted else ""
+    return ask.ticket, ask.model, ask.lane.value, ask.tier.value, ask.user, organization, ask.need
 
 
 def asking(ask: Ask, *, asked: float | str, mark: int, again: str) -> tuple[str | int | float, ...]:

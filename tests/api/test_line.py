@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,48 +17,16 @@ from apps.conversations.services.registry import forget_models
 from apps.conversations.types import RunParams
 from apps.core.errors import Overloaded, RateLimited
 from apps.core.valkey import valkey
-from inference.admission import Ask, Budget, Gate, Policy, Tier
-from inference.admission.verbs import Verbs
-from inference.pipe import Pipe
-from inference.protocol import ChatMessage, ReplicaInfo
+from inference.admission import Budget, Gate, Policy, Tier
+from inference.protocol import ChatMessage
 from tests.factories.accounts import make_actor
 from tests.factories.admission import a_replica, an_ask, connect, leaks
 from tests.factories.conversations import make_conversation, serve_model
 from tests.factories.inference import publish_replica
+from tests.factories.line import Runner
 from tests.factories.people import Person, shown
 
 pytestmark = pytest.mark.django_db
-
-
-class Runner:
-    """An owner of the line, as far as the web can tell."""
-
-    def __init__(self, *replicas: ReplicaInfo) -> None:
-        asyncio.run(self._begin(replicas))
-
-    def ask(self, ask: Ask) -> Any:
-        return asyncio.run(self._ask(ask))
-
-    async def _begin(self, replicas: tuple[ReplicaInfo, ...]) -> None:
-        async with _Verbs() as (verbs, now):
-            await verbs.beat(now, [])
-            for replica in replicas:
-                await verbs.set_replicas(now, replica.model, [replica])
-
-    async def _ask(self, ask: Ask) -> Any:
-        async with _Verbs() as (verbs, now):
-            await verbs.beat(now, [])
-            return await verbs.ask(now, ask)
-
-
-class _Verbs:
-    async def __aenter__(self) -> tuple[Verbs, float]:
-        self.pipe = Pipe(configured.REDIS_URL)
-        seconds, micros = await self.pipe.call("TIME")
-        return Verbs(self.pipe, "runner", Policy()), int(seconds) * 1000 + int(micros) / 1000
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.pipe.close()
 
 
 @pytest.fixture(autouse=True)

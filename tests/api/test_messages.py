@@ -13,6 +13,7 @@ from apps.conversations.types import RunState
 from apps.core.ids import new_id
 from inference.protocol import ReplicaState
 from tests.factories.accounts import make_actor
+from tests.factories.admission import own_runs
 from tests.factories.conversations import (
     ask,
     claim,
@@ -315,7 +316,7 @@ def test_the_line_of_one_model_does_not_fill_that_of_another(me: Person, path: s
 
 
 def test_one_person_can_have_so_many_answers_at_once(me: Person, path: str, settings: Any) -> None:
-    settings.RUNS_PER_USER = 2
+    settings.ADMISSION_POLICY = own_runs(2)
     for _ in range(2):
         me.post(path, question())
     response = me.post(path, question())

@@ -12,6 +12,7 @@ from django.utils import timezone
 from apps.conversations.models import Conversation, Message, Run
 from inference.protocol import ReplicaState
 from tests.factories.accounts import make_actor, make_colleague
+from tests.factories.admission import own_runs
 from tests.factories.conversations import (
     ask,
     finish,
@@ -95,7 +96,7 @@ def test_a_key_is_free_again_after_a_day(me: Person, path: str) -> None:
 def test_what_was_accepted_is_not_refused_when_asked_again(me: Person, path: str, settings: Any) -> None:
     body = question()
     first = shown(me.post(path, body), 201)
-    settings.RUNS_PER_USER = 1
+    settings.ADMISSION_POLICY = own_runs(1)
     assert me.post(path, question()).status_code == 429
     assert shown(me.post(path, body), 200) == first
     serve_model(state=ReplicaState.GONE)
@@ -116,7 +117,7 @@ def test_a_retry_after_its_conversation_was_deleted_finds_nothing(
     me.delete(path.removesuffix("/messages"))
     before = (Message.objects.count(), Run.objects.count())
     if refused:
-        settings.RUNS_PER_USER = 0
+        settings.ADMISSION_POLICY = own_runs(1)
     assert shown(me.post(path, body, **headers), 404)["code"] == "not_found"
     assert shown(me.post(again, once_more), 404)["code"] == "not_found"
     assert (Message.objects.count(), Run.objects.count()) == before

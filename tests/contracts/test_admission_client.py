@@ -146,7 +146,7 @@ async def test_a_refusal_says_why_and_offers_the_smaller_model(start: Start) -> 
     policy = Policy(users=dict.fromkeys(Tier, Budget(concurrency=1)))
     me = await start(a_replica(), a_replica("s", model="small"), policy=policy)
     async with me.acquire(an_ask("1", user="u")):
-        with pytest.raises(Overloaded, match="too many requests in progress") as refusal:
+        with pytest.raises(Overloaded, match="as many answers in progress as you may, 1") as refusal:
             async with me.acquire(an_ask("2", user="u", smaller="small")):
                 pass
     assert (refusal.value.code, refusal.value.alternative) == ("user_limit", "small")

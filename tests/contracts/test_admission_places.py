@@ -125,14 +125,31 @@ async def test_a_user_and_an_organization_have_so_many_in_progress(pipe: Pipe) -
     assert [type(await line.ask(an_ask(n, **one))) for n in "ab"] == [Granted, WaitState]
     refused = await line.ask(an_ask("c", **one))
     assert isinstance(refused, Refused)
-    assert refused.code == "user_limit"
+    assert (refused.code, refused.detail) == ("user_limit", "2")
     assert isinstance(await line.ask(an_ask("d", user="two", organization="x")), WaitState)
     refused = await line.ask(an_ask("e", user="three", organization="x"))
     assert isinstance(refused, Refused)
-    assert refused.code == "organization_limit"
+    assert (refused.code, refused.detail) == ("organization_limit", "3")
     assert isinstance(await line.ask(an_ask("f", user="four", organization="y")), WaitState)
     await line.release("a", "b")
     assert isinstance(await line.ask(an_ask("g", **one)), WaitState)
+
+
+async def test_what_nobody_waits_for_and_what_is_free_of_budgets_is_no_answer_in_progress(pipe: Pipe) -> None:
+    one = dict.fromkeys(Tier, Budget(concurrency=1, tokens_per_s=10))
+    line = await Line(pipe, policy=Policy(users=one, organizations=one, burst_s=20)).begin(a_replica(slots=9))
+    mine = {"user": "u", "organization": "x"}
+    for n in range(3):
+        assert isinstance(await line.ask(an_ask(f"vectors-{n}", budgeted=False, **mine)), Granted)
+    assert isinstance(await line.ask(an_ask("title", lane=Lane.BATCH, **mine)), Granted)
+    assert isinstance(await line.ask(an_ask("a", **mine)), Granted)
+    assert await line.ask(an_ask("b", **mine)) == Refused("user_limit", 10.0, "1")
+    assert await line.ask(an_ask("c", lane=Lane.BATCH, **mine)) == Refused("user_tokens", 10.0, "10"), (
+        "its tokens count"
+    )
+    assert leaks(connect(settings.REDIS_URL)) == []
+    await line.release("a", "title", *(f"vectors-{n}" for n in range(3)))
+    assert leaks(connect(settings.REDIS_URL)) == []
 
 
 async def test_a_budget_of_tokens_lets_a_burst_through_and_says_when_to_come_back(pipe: Pipe) -> None:
@@ -140,9 +157,9 @@ async def test_a_budget_of_tokens_lets_a_burst_through_and_says_when_to_come_bac
     line = await Line(pipe, policy=policy).begin(a_replica(slots=9))
     replies = [await line.ask(an_ask(str(n), user="u")) for n in range(4)]
     assert replies[:3] == [Granted("r1")] * 3
-    assert replies[3] == Refused("user_limit", 10.0, "")
+    assert replies[3] == Refused("user_tokens", 10.0, "10")
     await line.release("0", used=20)
-    assert await line.ask(an_ask("again", user="u")) == Refused("user_limit", 2.0, ""), "80 tokens were given back"
+    assert await line.ask(an_ask("again", user="u")) == Refused("user_tokens", 2.0, "10"), "80 tokens were given back"
     line.now += 2_000
     assert isinstance(await line.ask(an_ask("later", user="u")), Granted)
     assert isinstance(await line.ask(an_ask("other", user="v")), Granted)

@@ -7,7 +7,7 @@ from typing import Any
 
 import redis
 
-from inference.admission import Ask, Lane, Tier
+from inference.admission import Ask, Budget, Lane, Policy, Tier
 from inference.protocol import ReplicaInfo, ReplicaState
 
 Client = Any  # redis-py's methods are typed for two worlds at once
@@ -19,6 +19,11 @@ def a_replica(
     return ReplicaInfo(
         id, model, "http://x", "fake", ReplicaState.READY, slots=slots, kv_tokens=kv, context_length=context
     )
+
+
+def own_runs(most: int) -> Policy:
+    """So many answers in progress of one person."""
+    return Policy(users=dict.fromkeys(Tier, Budget(concurrency=most)))
 
 
 def an_ask(ticket: str, **changes: Any) -> Ask:
@@ -63,7 +68,8 @@ def _numbers(raw: dict[str, str]) -> dict[str, int]:
     return {key: int(value) for key, value in raw.items()}
 
 
-def _flying(tickets: list[dict[str, str]]) -> Counter[str]:
+def _flying(all_tickets: list[dict[str, str]]) -> Counter[str]:
+    tickets = [t for t in all_tickets if t["organization"] and not t["class"].startswith("batch")]
     return Counter([f"u:{t['user']}" for t in tickets] + [f"o:{t['organization']}" for t in tickets])
 
 

@@ -1,5 +1,6 @@
 """The settings of stacks of real processes, for few runs of one person at a time."""
 
+from inference.admission import Budget, Policy, Tier
 from tests.live_settings import *  # noqa: F403
 
-RUNS_PER_USER = 4
+ADMISSION_POLICY = Policy(users=dict.fromkeys(Tier, Budget(concurrency=4)))

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from django.urls import reverse_lazy
 
 from apps.config.env import REPOSITORY, env
+from inference.admission import read_policy
 
 _env = env()
 
@@ -319,8 +320,9 @@ RUN_DRAIN_S = 15.0
 RUN_PASSAGES = 6
 RUN_SURVEY_PASSAGES = 48
 RUNS_PER_RUNNER = 512
-RUNS_PER_USER = 8
-RUNS_PER_USER_PER_MINUTE = 60
+BUDGETS = _env.budgets
+ADMISSION_POLICY = read_policy(BUDGETS)
+RUNS_PER_USER_PER_MINUTE = _env.runs_per_minute
 RUN_QUEUE_PER_SLOT = 4
 REPLICA_URLS = _env.replica_urls
 EMBEDDING_MODEL = _env.embedding_model

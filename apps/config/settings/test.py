@@ -1,10 +1,11 @@
 """Tests: the real services, a cheap password hash, open sign-up, high limits where a test does not set its own."""
 
 from apps.config.settings.base import *  # noqa: F403
+from inference.admission import Budget, Policy, Tier
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 SIGNUP_POLICY = "open"
-RUNS_PER_USER = 10_000
+ADMISSION_POLICY = Policy(users=dict.fromkeys(Tier, Budget()))
 RUNS_PER_USER_PER_MINUTE = 1_000_000
 CELERY_TASK_ALWAYS_EAGER = False
 # Hundreds of accounts from one address: a test of these limits sets its own.

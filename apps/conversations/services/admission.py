@@ -19,7 +19,7 @@ from django.db import connection
 from apps.accounts.types import Actor
 from apps.conversations.metrics import REJECTIONS
 from apps.conversations.models import Run
-from apps.conversations.services.line import enter_line, leave_line, standing_of
+from apps.conversations.services.line import enter_line, leave_line, runs_at_most, standing_of
 from apps.conversations.services.registry import known_capacity
 from apps.conversations.services.routing import Choice, choose_model
 from apps.conversations.types import ACTIVE, RunState
@@ -54,11 +54,12 @@ class _Measured:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many runs of a model may be active at once: `places` in all, those in `slots` at work."""
+    """How many runs of a model may be active at once: `places` in all, those in `slots` at work, `own` of one user."""
 
     model: ModelInfo
     slots: int
     places: int
+    own: int
 
 
 @dataclass(slots=True)
@@ -94,18 +95,18 @@ def admit(actor: Actor, requested: str, text: str = "") -> Place:
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE, [model.id, actor.user_id])
         waiting, own = cursor.fetchone()
-    region = actor.policy.region
-    check_room(room_of(model, region, in_line=True), waiting=waiting, own=own)
+    check_room(room_of(model, actor, in_line=True), waiting=waiting, own=own)
     in_line = enter_line(actor, model, run_id, text=text, max_tokens=None)
     if not in_line:
-        check_room(room_of(model, region, in_line=False), waiting=waiting, own=own)
+        check_room(room_of(model, actor, in_line=False), waiting=waiting, own=own)
     return Place(choice, run_id, in_line)
 
 
-def room_of(model: ModelInfo, region: str, *, in_line: bool) -> Room:
+def room_of(model: ModelInfo, actor: Actor, *, in_line: bool) -> Room:
     """The shared line has bounds of its own; the count is the last resort there, should places lapse unused."""
-    slots = max(1, known_capacity(model.id, region).slots)
-    return Room(model, slots, slots * (1 + settings.RUN_QUEUE_PER_SLOT) + (_LINE_AT_MOST if in_line else 0))
+    slots = max(1, known_capacity(model.id, actor.policy.region).slots)
+    places = slots * (1 + settings.RUN_QUEUE_PER_SLOT) + (_LINE_AT_MOST if in_line else 0)
+    return Room(model, slots, places, runs_at_most(actor))
 
 
 def check_room(room: Room, *, waiting: int, own: int) -> None:
@@ -113,11 +114,12 @@ def check_room(room: Room, *, waiting: int, own: int) -> None:
 
     Raises Overloaded or RateLimited.
     """
-    if own >= settings.RUNS_PER_USER:
+    if own >= room.own:
         REJECTIONS.labels(room.model.id, "user_limit").inc()
         raise RateLimited(
             f"You have {own} answers in progress, which is the limit. Wait for one to end or stop one.",
             retry_after_s=_mean_run_s(),
+            reason="user_limit",
         )
     if waiting >= room.places:
         REJECTIONS.labels(room.model.id, "queue_full").inc()

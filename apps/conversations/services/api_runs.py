@@ -103,8 +103,8 @@ def start_api_run(actor: Actor, call: ApiCall, *, run_id: UUID | None = None) ->
             return replay
         raise
     with Place(choice, started.run_id, in_line) as place:
-        room = room_of(choice.model, actor.policy.region, in_line=in_line)
-        values = _values(actor, call, started, choice) | {"room": room.places}
+        room = room_of(choice.model, actor, in_line=in_line)
+        values = _values(actor, call, started, choice) | {"room": room.places, "own_room": room.own}
         for _ in range(2):
             ((waiting, own, created),) = prepared(_START, values)
             if created:
@@ -143,5 +143,4 @@ def _values(actor: Actor, call: ApiCall, run: StartedRun, choice: Choice) -> dic
         "decision": Jsonb(choice.decision),
         "params": Jsonb(asdict(call.params)),
         "prompt": Jsonb([message.view() for message in call.messages]),
-        "own_room": settings.RUNS_PER_USER,
     }

@@ -20,18 +20,28 @@ from apps.conversations.types import LEAST_OUTPUT_TOKENS, estimate_tokens
 from apps.conversations.types import Lane as RunLane
 from apps.core.errors import AppError, Overloaded, RateLimited, TooLarge
 from apps.core.valkey import valkey
-from inference.admission import Ask, Budget, Gate, Lane, Policy, Tier
-from inference.admission.verbs import NoneReady, Refused
+from inference.admission import Ask, Gate, Lane, Policy, Tier
+from inference.admission.verbs import UNBOUNDED, NoneReady, Refused
 from inference.protocol import ModelInfo
 from inference.queueing import WaitState
 
-_LIMITS = ("user_limit", "organization_limit")
+_ADVICE = {
+    "user_limit": "Wait for one to end, or stop one.",
+    "organization_limit": "Wait for one to end.",
+    "user_tokens": "Try again later.",
+    "organization_tokens": "Try again later.",
+}
 
 
 def admission_policy() -> Policy:
-    """The web refuses a user's run too many before it is written; titles, which have places too, come on top."""
-    budget = Budget(concurrency=2 * settings.RUNS_PER_USER)
-    return Policy(users=dict.fromkeys(Tier, budget))
+    """With the operator's budgets; the same in all processes."""
+    policy: Policy = settings.ADMISSION_POLICY
+    return policy
+
+
+def runs_at_most(actor: Actor) -> int:
+    """Answers that the actor may have in progress, also while there is no line."""
+    return admission_policy().users[Tier(actor.tier)].concurrency or UNBOUNDED
 
 
 @lru_cache(maxsize=1)
@@ -106,8 +116,8 @@ def _refusal(model: ModelInfo, ask: Ask, refused: Refused) -> AppError:
     if refused.code == "too_large":
         return TooLarge(f"This is too long for {model.name}: {why}. Shorten it or choose another model.")
     wait = round(refused.retry_s or 1.0, 1)
-    if refused.code in _LIMITS:
-        sentence = f"{why[0].upper()}{why[1:]}. Wait for one to end, or stop one."
+    if advice := _ADVICE.get(refused.code):
+        sentence = f"{why[0].upper()}{why[1:]}. {advice}"
         return RateLimited(sentence, retry_after_s=wait, reason=refused.code)
     other = next((m for m in known_models() if m.id == ask.smaller), None)
     if other is None:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 @lru_cache(maxsize=1)
 def replicas() -> PoolingThread:
     """This process's way to the pooling models."""
-    return PoolingThread(settings.REDIS_URL)
+    return PoolingThread(settings.REDIS_URL, settings.ADMISSION_POLICY)
 
 
 def for_indexing(user_id: UUID, organization_id: UUID) -> Errand:

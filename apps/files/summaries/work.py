@@ -67,7 +67,7 @@ class _Refused(Exception):
 @lru_cache(maxsize=1)
 def writer() -> WriterThread:
     """This process's way to the chat models."""
-    return WriterThread(settings.REDIS_URL)
+    return WriterThread(settings.REDIS_URL, settings.ADMISSION_POLICY)
 
 
 def content_of(file_id: UUID) -> str:

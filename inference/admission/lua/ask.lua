@@ -5,7 +5,7 @@
 -- it can never fit. Whoever had the ticket before, the gate or an owner that died, has it no longer: what was granted
 -- stays granted, and who waits keeps the age of its place in the line.
 -- Returns {'epoch'}, {'none'} (no replica), {'granted', replica}, {'queued', position, seconds}, or
--- {'refused', code, seconds until it is worth asking again, largest ticket or seconds}. '' for unknown seconds.
+-- {'refused', code, seconds until it is worth asking again, the number that the code is about}. '' for unknown seconds.
 local now, again = time_of(ARGV[1]), ARGV[16] ~= ''
 local stranger, settling = is_stranger(ARGV[3], ARGV[2], now)
 if stranger then return { 'epoch' } end
@@ -23,12 +23,13 @@ local function refuse(code, wait_s, detail) return { 'refused', code, seconds(wa
 -- By then half of the line before it has been served.
 local function half_of_line(tokens) return math.max(1, seconds_for(model, t.class, tokens / 2, now) or model.hold) end
 
-local function over_limit(who, code, limit)
-  if limit.concurrency > 0 and tonumber(call('HGET', 'adm:flying', who) or 0) >= limit.concurrency then
-    return refuse(code, math.max(1, model.hold / limit.concurrency))
+local function over_limit(who, whose, limit)
+  local most = in_progress(t) and limit.concurrency or 0
+  if most > 0 and tonumber(call('HGET', 'adm:flying', who) or 0) >= most then
+    return refuse(whose .. '_limit', math.max(1, model.hold / most), most)
   end
   local wait = budget_wait(who, limit.rate, t.need, now)
-  if wait > 0 then return refuse(code, wait / 1000) end
+  if wait > 0 then return refuse(whose .. '_tokens', wait / 1000, string.format('%.10g', limit.rate)) end
 end
 
 -- Why the ticket may not wait in its class, given the wait that it would have and the tickets of its user there: no
@@ -47,9 +48,9 @@ end
 local largest = tonumber(call('HGET', base, 'largest') or 0)
 if largest == 0 and ARGV[16] ~= 'reminded' then return { 'none' } end
 if largest > 0 and t.need > largest then return refuse('too_large', nil, largest) end
-if not again then
-  local refusal = over_limit('u:' .. t.user, 'user_limit', P.users[t.tier])
-    or over_limit('o:' .. t.organization, 'organization_limit', P.organizations[t.tier])
+if not again and t.organization ~= '' then
+  local refusal = over_limit('u:' .. t.user, 'user', P.users[t.tier])
+    or over_limit('o:' .. t.organization, 'organization', P.organizations[t.tier])
   if refusal then return refusal end
 end
 

@@ -9,7 +9,7 @@
 --   adm:deadlines        zset    ticket -> when it is dropped, whatever its owner says
 --   adm:t:TICKET         hash    model class user organization owner need asked mark prefer avoid;
 --                                passed; replica granted charged ("1" when its tags paid for it)
---   adm:flying           hash    "u:USER", "o:ORGANIZATION" -> its tickets that wait or hold
+--   adm:flying           hash    "u:USER", "o:ORGANIZATION" -> its answers in progress
 --   adm:budget:...       string  when the token budget of a user or an organization will be whole again
 --   adm:m:M              hash    v running waiting queued (not batch); tokens held answers at; pledge...; largest
 --   adm:m:M:replicas     set     ids;  adm:m:M:r:ID  hash  slots kv context used kv_used long_used long_kv
@@ -58,13 +58,19 @@ local function read_ticket(id)
   }
 end
 
+-- Whether it is one of the answers in progress that budgets bound. What nobody waits for is not, nor what names no
+-- organization: no budget is held to that.
+local function in_progress(t) return t.lane ~= 'batch' and t.organization ~= '' end
+
 local function write_ticket(t, deadline)
   call('HSET', 'adm:t:' .. t.id, 'model', t.model, 'class', t.class, 'user', t.user, 'organization', t.organization,
     'owner', t.owner, 'need', t.need, 'asked', t.asked, 'mark', t.mark, 'prefer', t.prefer, 'avoid', t.avoid)
   call('SADD', 'adm:o:' .. t.owner, t.id)
   call('ZADD', 'adm:deadlines', deadline, t.id)
-  call('HINCRBY', 'adm:flying', 'u:' .. t.user, 1)
-  call('HINCRBY', 'adm:flying', 'o:' .. t.organization, 1)
+  if in_progress(t) then
+    call('HINCRBY', 'adm:flying', 'u:' .. t.user, 1)
+    call('HINCRBY', 'adm:flying', 'o:' .. t.organization, 1)
+  end
 end
 
 local function land(who)
@@ -75,8 +81,10 @@ local function erase_ticket(t)
   call('DEL', 'adm:t:' .. t.id)
   call('SREM', 'adm:o:' .. t.owner, t.id)
   call('ZREM', 'adm:deadlines', t.id)
-  land('u:' .. t.user)
-  land('o:' .. t.organization)
+  if in_progress(t) then
+    land('u:' .. t.user)
+    land('o:' .. t.organization)
+  end
 end
 
 -- ------------------------------------------------------------------ budgets: tokens a second, with a burst
@@ -98,6 +106,7 @@ local function spend(who, rate, tokens, now)
 end
 
 local function spend_both(t, tokens, now)
+  if t.organization == '' then return end
   spend('u:' .. t.user, P.users[t.tier].rate, tokens, now)
   spend('o:' .. t.organization, P.organizations[t.tier].rate, tokens, now)
 end
