@@ -124,8 +124,8 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher"]
 SIGNUP_POLICY = _env.signup
 BOOTSTRAP_PASSWORD = _env.bootstrap_password
 
-# Signing in: by e-mail address, through allauth's JSON API. Addresses are not verified by default, because a
-# self-hosted server often has no mail; see PARLEY_EMAIL_URL.
+# Signing in: by e-mail address, through allauth's JSON API. Addresses are never verified, because a self-hosted server
+# often has no mail; PARLEY_EMAIL_URL is for forgotten passwords.
 LOGIN_URL = "/sign-in"
 LOGOUT_REDIRECT_URL = "/"
 ACCOUNT_ADAPTER = "apps.accounts.api.adapter.AccountAdapter"
