@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from apps.config.env import Env
 from infra.local import system, tasks
 from infra.local.layout import REPOSITORY, Layout
 
@@ -86,7 +87,7 @@ def test_all_that_keep_running_say_whether_they_are_well(pieces: dict[str, dict[
 
 def test_only_loopback_is_published_and_the_stores_are_closed_off(compose: dict[str, Any]) -> None:
     published = {name: s["ports"] for name, s in compose["services"].items() if "ports" in s}
-    assert set(published) == {"web", "s3"}
+    assert set(published) == {"web", "s3", "runner"}
     assert all(port.startswith("127.0.0.1:") for ports in published.values() for port in ports)
     assert compose["networks"]["stores"] == {"internal": True}
     for name in ("postgres", "valkey"):
@@ -103,11 +104,79 @@ def test_whoever_uses_a_store_waits_for_it(pieces: dict[str, dict[str, Any]]) ->
 def test_every_variable_is_one_that_the_apps_read(pieces: dict[str, dict[str, Any]]) -> None:
     """A misspelt variable would be ignored in silence."""
     known = set(re.findall(r'_var\("(\w+)"\)', (REPOSITORY / "apps/config/env.py").read_text()))
-    known |= {"OMP_THREAD_LIMIT"}
+    engines = (REPOSITORY / "inference/engines/factory.py").read_text()
+    known |= {"OMP_THREAD_LIMIT", *re.findall(r'_positive\(environment, "(\w+)"', engines)}
     for name in ("web", "runner", "worker", "ocr", "beat", "migrate"):
         assert set(pieces[name]["environment"]) <= known, name
-    inference = set(re.findall(r'env\.get\("(\w+)"', (REPOSITORY / "inference/settings.py").read_text()))
+    inference = set(re.findall(r'env(?:\.get\(|\[)"(\w+)"', (REPOSITORY / "inference/settings.py").read_text()))
     assert set(pieces["inference-cpu"]["environment"]) <= inference
+
+
+# Variables of the apps that `.env` does not set, and why.
+FIXED = {
+    "DATABASE_URL": "the postgres of this file",
+    "REDIS_URL": "the valkey of this file",
+    "S3_ENDPOINT": "the s3 of this file",
+    "S3_BUCKET": "ours alone",
+    "S3_ACCESS_KEY": "the identity of this file",
+}
+LEFT_OUT = {
+    "PARLEY_STATE_DIR": "the image sets it, to where the volume is",
+    "PARLEY_ENV": "the image sets it",
+    "PARLEY_MANIFEST": "the inference services read it",
+    "PARLEY_BOOTSTRAP_PASSWORD": "given to one command, not to all processes",
+    "S3_REGION": "the s3 of this file has none",
+    "PARLEY_RUNNER_METRICS_HOST": "the runner's, fixed there",
+    "PARLEY_RUNNER_METRICS_PORT": "the runner's, fixed there; outside it is where the port is published",
+}
+
+
+def test_every_setting_is_passed_on_or_left_out_for_a_reason(pieces: dict[str, dict[str, Any]]) -> None:
+    read = set(re.findall(r'_var\("(\w+)"\)', (REPOSITORY / "apps/config/env.py").read_text()))
+    for name in ("web", "runner", "worker", "ocr", "beat", "migrate"):
+        given = pieces[name]["environment"]
+        assert sorted(read - set(given) - set(LEFT_OUT)) == [], name
+        settable = {key for key, value in given.items() if "${%s:" % key in value}  # noqa: UP031 - braces
+        fixed = set(FIXED) | (set(LEFT_OUT) if name == "runner" else set()) | {"OMP_THREAD_LIMIT"}
+        assert sorted(set(given) - settable - fixed) == [], f"{name} has a value of its own for what `.env` may set"
+    assert read >= set(FIXED) | set(LEFT_OUT), "what is excused is read"
+
+
+def test_defaults_are_not_said_again(pieces: dict[str, dict[str, Any]]) -> None:
+    """An empty variable has the default of the code; only what differs in containers has one here."""
+    own = {name for name, value in pieces["web"]["environment"].items() if re.search(r"\$\{\w+:-[^}]", value)}
+    assert own == {"S3_PUBLIC_ENDPOINT", "PARLEY_PUBLIC_URL", "PORT", "PARLEY_LOG_FORMAT"}
+
+
+def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PARLEY_SIGNUP", "PARLEY_WEB_THREADS", "PARLEY_BUDGETS", "CLAMD_SOCKET", "PARLEY_TRUSTED_PROXIES"):
+        monkeypatch.setenv(name, "")
+    read, fields = Env(), Env.model_fields
+    for name in ("signup", "web_threads", "budgets", "clamd_socket", "trusted_proxies"):
+        assert getattr(read, name) == fields[name].default
+
+
+def test_the_operators_files_are_mounted_where_the_variables_say(compose: dict[str, Any]) -> None:
+    for config, variable, service in (
+        ("budgets", "PARLEY_BUDGETS", "web"),
+        ("budgets", "PARLEY_BUDGETS", "runner"),
+        ("budgets", "PARLEY_BUDGETS", "worker"),
+        ("manifest", "PARLEY_MANIFEST", "inference-cpu"),
+    ):
+        named, default = re.fullmatch(r"\$\{(\w+):-(.+)\}", compose["configs"][config]["file"]).groups()  # type: ignore[union-attr]
+        assert (named, (REPOSITORY / default).exists()) == (variable, True)
+        piece = compose["services"][service]
+        mounted = {one["source"]: one["target"] for one in piece["configs"]}
+        assert piece["environment"][variable] == "${%s:+%s}" % (variable, mounted[config])  # noqa: UP031 - braces
+
+
+def test_the_runners_series_can_be_read_from_this_machine(pieces: dict[str, dict[str, Any]]) -> None:
+    runner = pieces["runner"]
+    port = runner["environment"]["PARLEY_RUNNER_METRICS_PORT"]
+    (published,) = runner["ports"]
+    assert published.startswith("127.0.0.1:")
+    assert published.endswith(f":{port}")
+    assert runner["environment"]["PARLEY_RUNNER_METRICS_HOST"] == "0.0.0.0"
 
 
 def test_what_is_built_exists_and_ends_as_nobody_special(pieces: dict[str, dict[str, Any]]) -> None:
