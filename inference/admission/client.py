@@ -191,10 +191,11 @@ class Admission:
         except TimeoutError:
             left_s = ticket.told.estimated_wait_s if ticket.told else None
             retry_s = max(1.0, left_s or self.policy.unmeasured_hold_s)
-            raise self._count(Overloaded(retry_s, "the wait took too long", code="wait_too_long")) from None
+            error = Overloaded(retry_s, "the wait took too long", code="wait_too_long")
+            raise self._count(ticket, error) from None
         waited_s = max(0.0, ticket.granted - ticket.asked) / 1000
         self.stats.granted[f"{lane}:{ticket.ask.tier}"] += 1
-        self.stats.waited(waited_s, ticket.first.estimated_wait_s if ticket.first else None)
+        self.stats.waited(ticket.ask.model, waited_s, ticket.first.estimated_wait_s if ticket.first else None)
         return Grant(ticket.ask.ticket, replica, waited_s)
 
     async def _enter(self, ticket: _Ticket, *, reminded: bool = False) -> None:
@@ -217,13 +218,13 @@ class Admission:
                 ticket.tell(reply)
             case Refused():
                 ticket.nothing_there = True
-                ticket.fail(self._count(reply.error(ticket.ask)))
+                ticket.fail(self._count(ticket, reply.error(ticket.ask)))
             case NoneReady():
                 ticket.nothing_there = True
                 ticket.fail(NoReplica(ticket.ask.model))
 
-    def _count(self, refusal: Overloaded) -> Overloaded:
-        self.stats.refused[refusal.code] += 1
+    def _count(self, ticket: _Ticket, refusal: Overloaded) -> Overloaded:
+        self.stats.refused[ticket.ask.model, refusal.code] += 1
         return refusal
 
     def _leave(self, ticket: _Ticket) -> None:

@@ -32,23 +32,24 @@ class Histogram:
 
 @dataclass(slots=True)
 class Stats:
-    """`granted`: by class, `lane:tier`. `refused`: by code. `reaped`: tickets of others (or overdue ones) that this
+    """`granted`: by class, `lane:tier`. `refused`: by model and code. `estimate_errors`: by model; a model in a region
+    is one of its own. `reaped`: tickets of others (or overdue ones) that this
     process took back. `recovered`: times that it told a Valkey without memory what it holds."""
 
     granted: Counter[str] = field(default_factory=Counter)
-    refused: Counter[str] = field(default_factory=Counter)
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     waits_s: Histogram = field(default_factory=lambda: Histogram(WAIT_BOUNDS_S))
-    estimate_errors: Histogram = field(default_factory=lambda: Histogram(ERROR_BOUNDS))
+    estimate_errors: dict[str, Histogram] = field(default_factory=dict)
     reaped: int = 0
     recovered: int = 0
     recent_errors: deque[float] = field(default_factory=lambda: deque(maxlen=1_000))
 
-    def waited(self, waited_s: float, estimated_s: float | None) -> None:
+    def waited(self, model: str, waited_s: float, estimated_s: float | None) -> None:
         """`estimated_s`: what was told when the wait began."""
         self.waits_s.add(waited_s)
         if estimated_s is not None:
             error = estimate_error(estimated_s, waited_s)
-            self.estimate_errors.add(error)
+            self.estimate_errors.setdefault(model, Histogram(ERROR_BOUNDS)).add(error)
             self.recent_errors.append(error)
 
     def median_error(self) -> float | None:

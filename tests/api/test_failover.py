@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from apps.conversations.models import Message, Run
 from apps.conversations.types import RunParams
@@ -52,9 +53,20 @@ def server(**order: object) -> Iterator[FakeServer]:
         loop.close()
 
 
+def counted(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
 def test_plain_text_goes_on_elsewhere() -> None:
+    here = {"model": "fake", "lane": "interactive", "tier": "free", "version": "fake", "region": ""}
+    written, first = "parley_reconstructed_tokens_total", "parley_run_ttft_seconds_count"
+    before = counted(written, model="fake"), counted(first, **here)
     ended, text = run("die:12", {})
     assert (ended.state, text) == ("completed", expected_text(30, "f"))
+    (seam,) = ended.reconstructed
+    assert seam["at"] > 12, "characters, where readers are told"
+    assert counted(written, model="fake") - before[0] == 12
+    assert counted(first, **here) - before[1] == 1
 
 
 def test_what_cannot_be_continued_ends_clearly_once_it_was_seen() -> None:

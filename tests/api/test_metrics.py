@@ -10,15 +10,18 @@ import httpx
 import pytest
 from django.db import connections
 from django.test import Client
-from prometheus_client import REGISTRY
+from prometheus_client import REGISTRY, CollectorRegistry, generate_latest
+from prometheus_client.registry import Collector
 
-from apps.conversations.metrics import record_end
+from apps.conversations.metrics import MOST_VALUES, Kept, record_end, record_failover
+from apps.conversations.runner.exporter import PoolCollector
 from apps.conversations.runner.process import RunnerProcess
 from apps.conversations.services.admission import admit
 from apps.conversations.services.line import admission_policy
 from apps.conversations.types import RunResult, RunState
 from apps.core.errors import Overloaded
-from inference.client import Admission, Ask, Lane
+from inference.breaker import BreakerState
+from inference.client import Admission, Ask, Lane, ReplicaPool
 from infra.local.ports import free_port
 from tests.factories.accounts import make_actor
 from tests.factories.conversations import ask, make_conversation, serve_model
@@ -129,11 +132,10 @@ def test_an_ended_run_is_counted_with_its_times_and_failovers() -> None:
         completion_tokens=11,
         waited_ms=200,
         ttft_ms=500,
-        reconstructed=({"at": 12, "attempt": 2, "replica": "b"},),
         notices=({"kind": "keyword_only"}, {"kind": "escalated", "from_model": "s", "to_model": "m", "why": "empty"}),
     )
-    record_end(run, ended, 1.5)
-    where = {"model": "m", "lane": "batch", "tier": "plus"}
+    record_end(run, ended, 1.5, placed=replace(replica("m", region="eu"), version="0.9"))
+    where = {"model": "m", "lane": "batch", "tier": "plus", "version": "0.9", "region": "eu"}
     value = REGISTRY.get_sample_value
     assert value("parley_runs_total", where | {"state": "completed"}) == 1
     assert [value("parley_tokens_total", where | {"kind": kind}) for kind in ("prompt", "cached", "completion")] == [
@@ -141,10 +143,48 @@ def test_an_ended_run_is_counted_with_its_times_and_failovers() -> None:
     ]  # fmt: skip
     assert value("parley_run_wait_seconds_sum", where) == pytest.approx(0.2)
     assert value("parley_run_itl_seconds_sum", where) == pytest.approx(0.1)
-    assert value("parley_failovers_total", {"model": "m"}) == 1
     assert value("parley_escalations_total", {"model": "s"}) == 1
-    record_end(run, replace(ended, state=RunState.FAILED, ttft_ms=None, waited_ms=None, reconstructed=()), 1.5)
+    record_end(run, replace(ended, state=RunState.FAILED, ttft_ms=None, waited_ms=None), 1.5)
     assert value("parley_run_ttft_seconds_count", where) == 1
+    nowhere = where | {"version": "", "region": "", "state": "failed"}
+    assert value("parley_runs_total", nowhere) == 1, "it never had a place"
+
+
+def test_a_failover_counts_the_tokens_before_it() -> None:
+    labels = {"model": "failing"}
+    record_failover("failing", tokens=12)
+    record_failover("failing", tokens=3)
+    assert REGISTRY.get_sample_value("parley_failovers_total", labels) == 2
+    assert REGISTRY.get_sample_value("parley_reconstructed_tokens_total", labels) == 15
+
+
+def test_a_server_that_tells_ever_new_versions_does_not_make_ever_new_series() -> None:
+    kept = Kept()
+    shown = [kept.label(f"1.{n}") for n in range(3 * MOST_VALUES)]
+    assert shown[:MOST_VALUES] == [f"1.{n}" for n in range(MOST_VALUES)]
+    assert set(shown[MOST_VALUES:]) == {"other"}
+    assert kept.label("1.0") == "1.0"
+
+
+async def test_the_state_of_each_breaker_is_told_from_the_others(settings: Any) -> None:
+    pool = ReplicaPool("", replica_urls="m=fake://a,m=fake://b,m=fake://c")
+    await pool.start()
+    members = sorted(pool._members.values(), key=lambda member: member.info.id)
+    for member, state in zip(members, BreakerState, strict=True):
+        member.breaker.state = state
+    collector = PoolCollector(pool, Admission(settings.REDIS_URL, owner="x"))
+    text = generate_latest(_registry_of(collector)).decode()
+    await pool.stop()
+    for member, state in zip(members, BreakerState, strict=True):
+        for other in BreakerState:
+            labels = f'model="m",replica="{member.info.id}",state="{other.value}"'
+            assert f"parley_breaker_state{{{labels}}} {float(other is state)}" in text
+
+
+def _registry_of(collector: Collector) -> CollectorRegistry:
+    registry = CollectorRegistry()
+    registry.register(collector)
+    return registry
 
 
 @pytest.mark.django_db(transaction=True)
@@ -160,14 +200,17 @@ async def test_a_runner_has_an_exporter_of_its_own_while_it_runs(settings: Any) 
             await asyncio.sleep(0.02)
         text = (await client.get("/metrics")).text
         assert "parley_runs_executing 0.0" in text
-        assert 'parley_breaker_open{model="fake",replica="fake@a"} 0.0' in text
-        runner.admission.stats.waited(3.0, 2.0)
+        assert 'parley_breaker_state{model="fake",replica="fake@a",state="closed"} 1.0' in text
+        assert 'parley_breaker_state{model="fake",replica="fake@a",state="open"} 0.0' in text
+        runner.admission.stats.waited("fake", 3.0, 2.0)
+        runner.admission.stats.refused["fake", "too_large"] += 1
         runner.admission.stats.granted["interactive:free"] += 1
         text = (await client.get("/metrics")).text
         assert 'parley_admission_granted_total{lane="interactive",tier="free"} 1.0' in text
         assert 'parley_admission_wait_seconds_bucket{le="2.0"} 0.0' in text
         assert 'parley_admission_wait_seconds_bucket{le="5.0"} 1.0' in text
-        assert "parley_wait_estimate_error_ratio_count 1.0" in text
+        assert 'parley_wait_estimate_error_ratio_count{model="fake"} 1.0' in text
+        assert 'parley_admission_refused_total{code="too_large",model="fake"} 1.0' in text
         runner.stopping.set()
         await running
         with pytest.raises(httpx.ConnectError):

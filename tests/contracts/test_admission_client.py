@@ -157,7 +157,7 @@ async def test_a_refusal_says_why_and_offers_the_smaller_model(start: Start) -> 
     with pytest.raises(NoReplica):
         async with me.acquire(an_ask("4", model="another")):
             pass
-    assert me.stats.refused == {"user_limit": 1, "too_large": 1}
+    assert me.stats.refused == {("m", "user_limit"): 1, ("small", "too_large"): 1}
     assert await clean(me) == []
 
 

@@ -17,7 +17,7 @@ import structlog
 from django.conf import settings
 
 from apps.conversations.eventlog import AsyncLog
-from apps.conversations.metrics import record_end
+from apps.conversations.metrics import record_end, record_failover
 from apps.conversations.runner.asking import NOTHING, Asking, Escalated
 from apps.conversations.runner.context import Context, History, passages_event, search_notices
 from apps.conversations.runner.decision import decision_view, escalated, escalations
@@ -35,13 +35,7 @@ from apps.core.db import in_db
 from apps.files.public import SearchResult, cite
 from inference.client import AUTO, Lease, ReplicaPool, WaitState
 from inference.continuation import NotContinuable, Verdict, Written, choices_of, is_structured, judge
-from inference.protocol import (
-    EngineFailed,
-    EngineOverloaded,
-    EngineUnavailable,
-    ModelInfo,
-    NoReplica,
-)
+from inference.protocol import EngineFailed, EngineOverloaded, EngineUnavailable, ModelInfo, NoReplica, ReplicaInfo
 
 log = structlog.get_logger(__name__)
 MAX_TRIES = 8
@@ -71,6 +65,7 @@ class Execution:
         self.cancelled = run.cancel_requested
         self.replica = run.checkpoint.replica
         self.model: ModelInfo | None = None
+        self.placed: ReplicaInfo | None = None
         self.reconstructed: list[Mapping[str, Any]] = []
         self.notices: list[Mapping[str, Any]] = []
         self.turns: tuple[Turn, ...] = ()
@@ -131,6 +126,7 @@ class Execution:
     def _reconstructed(self) -> None:
         event = {"at": self.writer.text_length, "attempt": self.claimed.attempt, "replica": self.replica}
         self.reconstructed.append(event)
+        record_failover(self.claimed.model, tokens=self.writer.tokens)
         self.notices.append({"kind": "reconstructed", **event})
         self.writer.emit({"type": "reconstructed", **event}, sticky=True)
 
@@ -320,6 +316,7 @@ class Execution:
 
     def _placed(self, lease: Lease, preferred: str) -> None:
         """Keep why this model and this replica; after a failover the first wait stands, and the newest replica."""
+        self.placed = lease.replica
         if self.waited_ms is None:
             self.waited_ms = round((time.monotonic() - self.started) * 1000)
         self.decision = decision_view(
@@ -381,7 +378,7 @@ class Execution:
         if event is None:
             # A checkpoint that comes after the end finds no running run and fences us too; what counts is this.
             raise FencedOut
-        record_end(self.claimed, result, time.monotonic() - self.started)
+        record_end(self.claimed, result, time.monotonic() - self.started, placed=self.placed)
         self.writer.emit(event, final=True)
         for _ in range(FINAL_FLUSHES):
             await self.flusher.flushed(self.writer)

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from apps.conversations.metrics import EXECUTING
 from inference.admission.stats import Histogram
+from inference.breaker import BreakerState
 from inference.client import Admission, ReplicaPool
 
 
@@ -45,32 +46,29 @@ class PoolCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         stats = self._stats
         yield _counter("parley_admission_granted", "Places given.", ("lane", "tier"), _by_class(stats.granted))
-        yield _counter("parley_admission_refused", "Asks refused.", ("code",), _by_one(stats.refused))
+        yield _counter("parley_admission_refused", "Asks refused.", ("model", "code"), list(stats.refused.items()))
         yield _counter("parley_reservations_reaped", "Places taken back from who was gone.", (), [((), stats.reaped)])
         yield _counter("parley_admission_recovered", "Times Valkey had forgotten all.", (), [((), stats.recovered)])
-        yield _histogram("parley_admission_wait_seconds", "From asking to a place.", stats.waits_s)
-        yield _histogram(
-            "parley_wait_estimate_error_ratio", "Told and real wait apart, by the real one.", stats.estimate_errors
-        )
+        yield _histogram("parley_admission_wait_seconds", "From asking to a place.", (), {(): stats.waits_s})
+        errors: dict[tuple[str, ...], Histogram] = {(model,): seen for model, seen in stats.estimate_errors.items()}
+        told = "Told and real wait apart, by the real one."
+        yield _histogram("parley_wait_estimate_error_ratio", told, ("model",), errors)
         failures = [((model, str(kind)), count) for (model, kind), count in self._pool.failures.items()]
         yield _counter("parley_engine_failures", "Answers that broke off.", ("model", "kind"), failures)
         yield self._breakers()
 
     def _breakers(self) -> Metric:
-        gauge = GaugeMetricFamily(
-            "parley_breaker_open", "1 while this process leaves the replica alone.", labels=("model", "replica")
-        )
+        """`closed`: answers go there; `open`: none does; `half_open`: one probe of our own is on its way."""
+        said = "1 for the state of this process's breaker of a replica."
+        gauge = GaugeMetricFamily("parley_breaker_state", said, labels=("model", "replica", "state"))
         for replica in self._pool.replicas():
-            gauge.add_metric((replica.model, replica.id), float(replica.breaker != "closed"))
+            for state in BreakerState:
+                gauge.add_metric((replica.model, replica.id, state.value), float(replica.breaker == state))
         return gauge
 
 
 def _by_class(counts: Mapping[str, int]) -> list[tuple[tuple[str, ...], int]]:
     return [(tuple(name.split(":", 1)), count) for name, count in counts.items()]
-
-
-def _by_one(counts: Mapping[str, int]) -> list[tuple[tuple[str, ...], int]]:
-    return [((name,), count) for name, count in counts.items()]
 
 
 def _counter(
@@ -82,8 +80,11 @@ def _counter(
     return family
 
 
-def _histogram(name: str, text: str, seen: Histogram) -> HistogramMetricFamily:
-    family = HistogramMetricFamily(name, text)
-    bounds = [*(str(bound) for bound in seen.bounds), "+Inf"]
-    family.add_metric((), list(zip(bounds, accumulate(seen.counts), strict=True)), seen.total)
+def _histogram(
+    name: str, text: str, labels: tuple[str, ...], values: Mapping[tuple[str, ...], Histogram]
+) -> HistogramMetricFamily:
+    family = HistogramMetricFamily(name, text, labels=labels)
+    for where, seen in values.items():
+        bounds = [*(str(bound) for bound in seen.bounds), "+Inf"]
+        family.add_metric(where, list(zip(bounds, accumulate(seen.counts), strict=True)), seen.total)
     return family
