@@ -1,9 +1,11 @@
-"""CPU that a run's admission costs: this process's and Valkey's, for asking, the grant and the release.
+"""CPU that a run's admission costs: this process's and Valkey's, for routing it to a model, asking, the grant and the
+release.
 
     python -m tests.bench.admission [--runs 4000] [--json build/bench/admission.json]
 
-`admission_cpu_us_per_run` finds a free place at once and has the goal; `..._per_waiting_run` waits in a line of 60,
-with forecasts, and is told of its grant. Both at 10 and at 1,000 replicas of which all but a few slots are taken.
+`admission_cpu_us_per_run` finds a free place at once and has the goal; `..._per_waiting_run` is one of 60 that wait for
+three models, with forecasts, and is told of its grant. Both at 10 and at 1,000 replicas, divided among the models, of
+which all but a few slots are taken. The router decides by the question, with the scorer that comes with the install.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ import json
 import math
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +26,14 @@ import redis
 import uvloop
 
 from inference.admission import Admission, Budget, Policy, Tier
+from inference.client import AUTO
+from inference.protocol import ReplicaInfo
+from inference.registry import ModelCard, Record
+from inference.routing.candidates import candidates_of
+from inference.routing.router import route
+from inference.routing.scorer import load_scorer
+from inference.routing.types import Question, RoutingPolicy
+from inference.simulated_load import questions
 from infra.local.layout import REPOSITORY
 from tests.factories.admission import a_replica, an_ask, leaks
 from tests.services import session
@@ -33,6 +44,8 @@ SIZES = (10, 1_000)
 SLOTS = 8
 TOGETHER = 16
 IN_LINE = 60
+MODELS = ("small", "middle", "large")
+ROUTING = RoutingPolicy()
 POLICY = Policy(users=dict.fromkeys(Tier, Budget()), ladder=(999.0,) * 4)
 
 
@@ -50,40 +63,59 @@ class Meter:
         return since
 
 
-async def run(admission: Admission, name: str, count: int) -> None:
-    """Ask, hold for one turn of the loop, leave; over and over."""
+class Routing:
+    """What the router goes by: the models, as the registry would tell of these replicas, and questions."""
+
+    def __init__(self, replicas: Sequence[ReplicaInfo]) -> None:
+        cards = {name: ModelCard(name, name, level=level) for level, name in enumerate(MODELS, 1)}
+        self.candidates = candidates_of(Record(replica, cards[replica.model]) for replica in replicas)
+        self.scorer, self.texts = load_scorer(), questions(1)
+
+    def model(self) -> str:
+        """For the next question."""
+        question = Question(next(self.texts), 0, 60, AUTO, organization="org")
+        return route(question, self.candidates, policy=ROUTING, scorer=self.scorer).model
+
+
+async def run(admission: Admission, routing: Routing, name: str, count: int) -> None:
+    """Choose a model, ask, hold for one turn of the loop, leave; over and over."""
     for n in range(count):
-        async with admission.acquire(an_ask(f"{name}-{n}", user=name)):
+        async with admission.acquire(an_ask(f"{name}-{n}", user=name, model=routing.model())):
             await asyncio.sleep(0)
 
 
 @asynccontextmanager
-async def taken(admission: Admission, places: int) -> AsyncIterator[None]:
-    """So many places held by others."""
+async def taken(admission: Admission, places: Mapping[str, int]) -> AsyncIterator[None]:
+    """So many places of each model held by others."""
     over = asyncio.Event()
 
-    async def hold(name: str) -> None:
-        async with admission.acquire(an_ask(name)):
+    async def hold(name: str, model: str) -> None:
+        async with admission.acquire(an_ask(name, model=model)):
             await over.wait()
 
-    holders = [asyncio.create_task(hold(f"held-{n}")) for n in range(places)]
-    while (await admission.capacity("m")).running < places:  # noqa: ASYNC110 - the count is in Valkey
-        await asyncio.sleep(0.05)
+    names = [(f"held-{model}-{n}", model) for model, most in places.items() for n in range(most)]
+    holders = [asyncio.create_task(hold(*name)) for name in names]
+    for model, most in places.items():
+        while (await admission.capacity(model)).running < most:  # noqa: ASYNC110 - the count is in Valkey
+            await asyncio.sleep(0.05)
     yield
     over.set()
     await asyncio.gather(*holders)
 
 
 async def measure(url: str, valkey: Any, replicas: int, *, free: int, runs: int, together: int) -> float:
-    """Microseconds of CPU a run, with `together` runs at a time for `free` places."""
+    """Microseconds of CPU a run, with `together` runs at a time for `free` places of each model."""
     valkey.flushall()
     admission = Admission(url, owner="bench", policy=POLICY)
-    admission.set_replicas([a_replica(f"r{n:04}", slots=SLOTS, kv=100_000) for n in range(replicas)])
+    served = [a_replica(f"r{n:04}", MODELS[n % len(MODELS)], slots=SLOTS, kv=100_000) for n in range(replicas)]
+    admission.set_replicas(served)
     await admission.start()
-    async with taken(admission, replicas * SLOTS - free):
-        await asyncio.gather(*(run(admission, f"warm{n}", 5) for n in range(together)))
+    routing = Routing(served)
+    slots = Counter(replica.model for replica in served for _ in range(SLOTS))
+    async with taken(admission, {model: most - free for model, most in slots.items()}):
+        await asyncio.gather(*(run(admission, routing, f"warm{n}", 5) for n in range(together)))
         meter = Meter(valkey)
-        await asyncio.gather(*(run(admission, f"user{n}", runs // together) for n in range(together)))
+        await asyncio.gather(*(run(admission, routing, f"user{n}", runs // together) for n in range(together)))
         await asyncio.gather(*admission._releasing)
         used = meter.read()
         if wrong := leaks(valkey):
@@ -96,8 +128,8 @@ async def figures(url: str, runs: int) -> dict[str, dict[str, object]]:
     valkey: Any = redis.Redis.from_url(url, decode_responses=True)
     rows: dict[str, dict[str, object]] = {}
     for name, free, together, goal in (
-        ("run", TOGETHER * 2, TOGETHER, GOAL_US),
-        ("waiting_run", 4, 4 + IN_LINE, None),
+        ("run", TOGETHER, TOGETHER, GOAL_US),
+        ("waiting_run", 2, 2 * len(MODELS) + IN_LINE, None),
     ):
         found = [await measure(url, valkey, n, free=free, runs=runs, together=together) for n in SIZES]
         for size, value in zip(SIZES, found, strict=True):
