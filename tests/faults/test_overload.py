@@ -59,6 +59,20 @@ def test_all_that_was_accepted_is_answered(start_stack: Callable[..., Stack], ki
     eventually(lambda: nothing_is_held(stack), within=30)
 
 
+def test_a_runner_that_does_not_give_places_back_is_noticed(start_stack: Callable[..., Stack]) -> None:
+    """The checker of this file on a seeded bug: all is answered, and yet it must fail."""
+    stack = start_stack(webs=1, runners=0, slots=16, settings="tests.live_settings")
+    stack.launch("runner-1", ("-m", "tests.faults.leaking"), lambda me: me.printed("runner.ready"))
+    web = Api(stack.url(1), stack.api_key())
+    readers, refused = all_at_once([web], 2)
+    assert refused == []
+    check(readers)
+    with pytest.raises(AssertionError, match="not within"):
+        eventually(lambda: nothing_is_held(stack), within=5)
+    valkey = connect(stack.valkey.url())
+    assert all(valkey.hget(f"adm:t:{reader.run_id.replace('-', '')}", "replica") for reader in readers)
+
+
 def test_who_asks_too_much_is_refused_with_a_time_and_nothing_is_written(start_stack: Callable[..., Stack]) -> None:
     stack = start_stack(webs=2, runners=1, slots=SLOTS, settings="tests.faults.strict_settings")
     key = stack.api_key()
