@@ -78,7 +78,6 @@ class Services:
             "PARLEY_STATE_DIR": str(state),
             "PARLEY_SECRET_KEY": "test-key-" + hashlib.sha256(b"signing").hexdigest(),
             "PARLEY_CACHE_SALT_SECRET": "test-salt-" + hashlib.sha256(b"salting").hexdigest(),
-            "PARLEY_ENV": "test",
             "DJANGO_SETTINGS_MODULE": "apps.config.settings.test",
         }
 

@@ -31,7 +31,6 @@ class Env(BaseSettings):
     # What is set to nothing is not set: Compose can only pass a variable on, not leave it out.
     model_config = SettingsConfigDict(extra="ignore", frozen=True, env_ignore_empty=True)
 
-    environment: Literal["dev", "test", "prod"] = Field("dev", validation_alias=_var("PARLEY_ENV"))
     state_dir: Path = Field(REPOSITORY / ".parley", validation_alias=_var("PARLEY_STATE_DIR"))
     database_url: str = Field("", validation_alias=_var("DATABASE_URL"))
     redis_url: str = Field("", validation_alias=_var("REDIS_URL"))
@@ -44,7 +43,6 @@ class Env(BaseSettings):
     email_from: str = Field("", validation_alias=_var("PARLEY_EMAIL_FROM"))
     trusted_proxies: int = Field(0, ge=0, le=10, validation_alias=_var("PARLEY_TRUSTED_PROXIES"))
     bootstrap_password: str = Field("", validation_alias=_var("PARLEY_BOOTSTRAP_PASSWORD"))
-    manifest: Path = Field(REPOSITORY / "inference" / "manifest.yaml", validation_alias=_var("PARLEY_MANIFEST"))
     replica_urls: str = Field("", validation_alias=_var("PARLEY_REPLICA_URLS"))
     budgets: Path = Field(DEFAULT_BUDGETS, validation_alias=_var("PARLEY_BUDGETS"))
     runs_per_minute: int = Field(60, ge=1, le=1_000_000, validation_alias=_var("PARLEY_RUNS_PER_MINUTE"))

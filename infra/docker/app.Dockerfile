@@ -24,7 +24,7 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --system --uid 10001 --user-group --home-dir /var/lib/parley --create-home parley
 ENV PATH=/opt/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 MALLOC_ARENA_MAX=2 \
-    DJANGO_SETTINGS_MODULE=apps.config.settings.prod PARLEY_ENV=prod PARLEY_LOG_FORMAT=json \
+    DJANGO_SETTINGS_MODULE=apps.config.settings.prod PARLEY_LOG_FORMAT=json \
     PARLEY_STATE_DIR=/var/lib/parley
 WORKDIR /app
 COPY --from=python /opt/venv /opt/venv

@@ -98,7 +98,6 @@ def environment(plan: Plan) -> dict[str, str]:
     """What every process of ours gets, besides what the user has set."""
     layout = plan.layout
     return {
-        "PARLEY_ENV": "dev",
         **layout.inherited(),
         **plan.addresses,
         MARK: layout.mark,

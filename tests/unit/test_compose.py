@@ -122,8 +122,6 @@ FIXED = {
 }
 LEFT_OUT = {
     "PARLEY_STATE_DIR": "the image sets it, to where the volume is",
-    "PARLEY_ENV": "the image sets it",
-    "PARLEY_MANIFEST": "the inference services read it",
     "PARLEY_BOOTSTRAP_PASSWORD": "given to one command, not to all processes",
     "S3_REGION": "the s3 of this file has none",
     "PARLEY_RUNNER_METRICS_HOST": "the runner's, fixed there",

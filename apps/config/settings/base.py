@@ -327,7 +327,6 @@ RUN_QUEUE_PER_SLOT = 4
 REPLICA_URLS = _env.replica_urls
 EMBEDDING_MODEL = _env.embedding_model
 RERANK_MODEL = _env.rerank_model
-MANIFEST = _env.manifest
 
 LOGGING_CONFIG = "apps.core.logs.configure"
 LOGGING: dict[str, Any] = {"format": _env.log_format, "level": "INFO"}
