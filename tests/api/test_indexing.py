@@ -68,14 +68,24 @@ def test_a_page_that_was_read_anew_is_replaced_as_a_whole(actor: Actor) -> None:
     assert Passage.objects.get(page_number=1).source == "ocr"
 
 
-@pytest.mark.parametrize("state", [PageState.PENDING, PageState.OCR, PageState.FAILED])
-def test_a_page_that_is_not_ready_has_none(actor: Actor, state: str) -> None:
+@pytest.mark.parametrize(
+    ("state", "confidence"), [(PageState.PENDING, None), (PageState.OCR, 0.6), (PageState.FAILED, None)]
+)
+def test_a_page_that_is_not_ready_has_none(actor: Actor, state: str, confidence: float | None) -> None:
     file = make_document(actor, ["zebra"])
     page = Page.objects.get(file=file)
-    Page.objects.filter(id=page.id).update(state=state)
+    Page.objects.filter(id=page.id).update(state=state, confidence=confidence)
     assert index_page(page.id) == 0
     assert contents(file) == []
     assert not Posting.objects.exists()
+
+
+def test_a_page_that_waits_for_recognition_has_those_of_its_own_text(actor: Actor) -> None:
+    file = make_file(actor, pages=2)
+    own, none = add_page(file, 1, "zebra", state=PageState.OCR), add_page(file, 2, "", state=PageState.OCR)
+    assert (index_page(own), index_page(none)) == (1, 0)
+    assert Page.objects.get(id=none).indexed_at is None
+    assert Passage.objects.get().text == "zebra"
 
 
 def test_a_page_of_a_deleted_file_has_none(actor: Actor) -> None:

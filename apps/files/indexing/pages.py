@@ -78,14 +78,15 @@ def _parameters(file: File, drafts: Sequence[Draft], page: Page | None) -> dict[
 def index_page(page_id: UUID) -> int:
     """Replace the page's passages and postings by those of its present text; returns how many passages.
 
-    A page that is not ready, or whose file was removed meanwhile, has none.
+    One that waits for recognition has those of its own text, unless that is in doubt. A page that has failed, or whose
+    file was removed meanwhile, has none.
     """
     with transaction.atomic(savepoint=False):  # mostly inside the transaction that stores the page
         page = (
             Page.objects.select_related("file")
             .select_for_update(of=("self",))
             .only(
-                "organization_id", "number", "state", "source", "elements", "headings", "indexed_at",
+                "organization_id", "number", "state", "source", "elements", "headings", "confidence", "indexed_at",
                 "file__organization_id", "file__owner_id", "file__deleted_at",
             )
             .filter(id=page_id)
@@ -93,8 +94,11 @@ def index_page(page_id: UUID) -> int:
         )  # fmt: skip
         if page is None:
             return 0
-        readable = page.state == PageState.READY and page.file.deleted_at is None
-        drafts = cut(page.elements, page.headings) if readable else []
+        waits = page.state == PageState.OCR
+        readable = page.state == PageState.READY or (waits and page.confidence is None)
+        drafts = cut(page.elements, page.headings) if readable and page.file.deleted_at is None else []
+        if waits and not drafts and page.indexed_at is None:
+            return 0
         with connection.cursor() as cursor:
             if page.indexed_at is not None:
                 cursor.execute(_REMOVE, {"file": page.file_id, "page": page.number})

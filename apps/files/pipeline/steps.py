@@ -207,7 +207,7 @@ class _Reader:
             page = Page(file=self._file, organization_id=self._file.organization_id, number=record.number)
             fill(page, record)
             page.save(force_insert=True)
-            if page.state == PageState.READY:
+            if page.state != PageState.FAILED:
                 indexing.index_page(page.id)
             if self._failures:  # getting further is not what a poisonous file does
                 FileStage.objects.filter(file=self._file, name=self._held.name).update(failures=0)
