@@ -71,6 +71,8 @@ ENDINGS: Mapping[str, tuple[Kind, str]] = {
 
 UNLOCKABLE: frozenset[Kind] = frozenset({"pdf", "docx", "pptx", "sheet", "doc", "ppt", "odt", "odp", "zip"})
 """Kinds that can be opened with a password."""
+DRAWN: frozenset[Kind] = frozenset({"pdf", "image"})
+"""Kinds whose pages can be drawn."""
 
 
 def kind_of(name: str) -> Kind | None:
@@ -230,6 +232,7 @@ FAULTS: Mapping[str, str] = {
 NOTICES: Mapping[str, str] = {
     "depth_limited": "Files inside files were read to a depth of three only.",
     "parts_unread": "Some of the files or pictures inside could not be read.",
+    "pictures_unread": "Some of the pictures inside were not recognised: too many, too large, or damaged.",
     "cut_short": "There is more in the file than can be read; its beginning was.",
     "tables_cut": "Some of the tables were left out: a file can have 100, of 500 columns each.",
     "tables_unread": "The file's tables could not be made ready for questions in SQL. Its text was read.",

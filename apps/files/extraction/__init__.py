@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from apps.files.extraction.language import main_language
-    from apps.files.extraction.merge import combined
+    from apps.files.extraction.merge import combined, with_picture
     from apps.files.extraction.process import ocr_page, render_page, run, sandbox_report, unlock
     from apps.files.extraction.types import (
         Document,
@@ -42,8 +42,9 @@ __all__ = [
     "run",
     "sandbox_report",
     "unlock",
+    "with_picture",
 ]
-_ELSEWHERE = {"combined": "merge", "main_language": "language"}
+_ELSEWHERE = {"combined": "merge", "with_picture": "merge", "main_language": "language"}
 _ACTIONS = frozenset({"ocr_page", "render_page", "run", "sandbox_report", "unlock"})
 
 

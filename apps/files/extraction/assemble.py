@@ -94,7 +94,7 @@ def within_bounds(elements: Iterable[Element]) -> tuple[Element, ...]:
 
 
 def page_text(elements: Iterable[Element]) -> str:
-    return "\n\n".join(element.text for element in elements)
+    return "\n\n".join(element.text for element in elements if element.text)
 
 
 class Outline:

@@ -1,4 +1,4 @@
-"""A page that has text of its own beside a picture of text: both are kept, and nothing twice."""
+"""A page that has text of its own beside pictures of text: both are kept, and nothing twice."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from apps.files.extraction.assemble import page_text, within_bounds
-from apps.files.extraction.types import Box, Element, PageRecord
+from apps.files.extraction.types import Box, Category, Element, PageRecord
 
 _HALF_TRUSTED = 0.5
+_LEAST_CONFIDENCE = 0.5
+_LEAST_CHARACTERS = 8  # letters and digits: fewer are decoration
 _DOUBTFUL = re.compile("[\ufffd\ue000-\uf8ff]")
 
 
@@ -41,3 +43,32 @@ def combined(own: PageRecord, seen: PageRecord) -> PageRecord:
 
 def _place(element: Element) -> float:
     return element.box[1] if element.box is not None else 1.0
+
+
+def with_picture(own: PageRecord, picture: str, seen: PageRecord) -> PageRecord:
+    """The page with what was recognised in a picture on it in that one's place; nothing where it says little."""
+    kept = _worth_keeping(seen)
+    elements: list[Element] = []
+    for element in own.elements:
+        elements += kept if element.picture == picture else [element]
+    within = within_bounds(elements)
+    page = replace(own, elements=within, text=page_text(within))
+    if not kept:
+        return page
+    known = [value for value in (own.confidence, seen.confidence) if value is not None]
+    return replace(page, source="ocr", confidence=min(known))
+
+
+def _worth_keeping(seen: PageRecord) -> list[Element]:
+    """Elements of a picture, without their boxes, which are on the picture and not on the page."""
+    characters = sum(character.isalnum() for character in seen.text)
+    if (seen.confidence or 0.0) < _LEAST_CONFIDENCE or characters < _LEAST_CHARACTERS:
+        return []
+    return [
+        Element(
+            element.category if element.category is Category.TABLE else Category.IMAGE,
+            element.text,
+            language=element.language,
+        )
+        for element in seen.elements
+    ]

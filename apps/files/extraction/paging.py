@@ -76,7 +76,14 @@ def cut_pages(*sections: Iterable[Element]) -> list[PageRecord]:
     for number, group in enumerate((group for section in sections for group in _groups(section)), start=1):
         kept = tuple(group)
         pages.append(
-            PageRecord(number=number, source="digital", text=page_text(kept), elements=kept, headings=outline.path)
+            PageRecord(
+                number=number,
+                source="digital",
+                text=page_text(kept),
+                elements=kept,
+                headings=outline.path,
+                needs_ocr=any(element.picture for element in kept),
+            )
         )
         outline.pass_over(kept)
     return pages

@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from apps.files.extraction.child import COMMAND, Child, ChildLost
 from apps.files.extraction.sandbox import NETWORKS, SandboxReport
-from apps.files.extraction.types import Document, ExtractionFailed, Kind, Limits, PageRecord, Reason
+from apps.files.extraction.types import (
+    PICTURES_MAX,
+    Document,
+    ExtractionFailed,
+    Kind,
+    Limits,
+    PageRecord,
+    Reason,
+)
+from apps.files.types import DRAWN
 
 if TYPE_CHECKING:
-    from apps.files.extraction.wire import Message
+    from apps.files.extraction.wire import Kept, Message
 
 OPEN_S = 120.0
 RENDER_S = 30.0
@@ -25,6 +34,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 OnPage = Callable[[PageRecord], None]
 OnStart = Callable[[Document], None]
+OnPicture = Callable[[str, bytes], None]
 
 
 def receive(child: Child, wait_s: float) -> Message:
@@ -60,13 +70,16 @@ class _Reading:
     limits: Limits
     on_page: OnPage
     on_start: OnStart | None
+    on_picture: OnPicture | None
     next: int
     command: Sequence[str]
     document: Document | None = None
     at: int = 0
     attached: bool = True
+    pictured: bool = True
     headings: list[list[Any]] = field(default_factory=list)
     poisoned: dict[int, Reason] = field(default_factory=dict)
+    pictures: int = 0
     restarts: int = 0
     timeouts: int = 0
     spent_s: float = 0.0
@@ -83,6 +96,7 @@ class _Reading:
             "headings": self.headings,
             "skip": sorted(self.poisoned),
             "attached": self.attached,
+            "pictured": self.pictured,
             "max_pages": self.limits.max_pages,
             "max_pixels": self.limits.max_pixels,
             "unpacked_bytes": self.limits.unpacked_bytes,
@@ -107,9 +121,18 @@ class _Reading:
         self.headings = [[heading.level, heading.text] for heading in page.headings]
         self.on_page(page)
 
+    def _accept_picture(self, child: Child, kept: Kept) -> None:
+        data = child.read_exactly(self.limits.page_s, kept.size)
+        self.pictures += 1
+        if self.pictures > PICTURES_MAX:
+            raise ChildLost(Reason.CRASHED)
+        if self.on_picture:
+            self.on_picture(kept.key, data)
+
     def read_on(self) -> None:
         """Let one child read from `next` on. Raises ChildLost when it does not reach the end."""
         os.lseek(self.source, 0, os.SEEK_SET)  # the offset is shared with the children before
+        self.pictures = 0
         limits = replace(self.limits, wall_s=self.limits.wall_s - self.spent_s)
         with Child(self._job(), limits, source=self.source, command=self.command) as child:
             try:
@@ -124,12 +147,24 @@ class _Reading:
                 self._accept_document(message.document)
             elif message.page is not None:
                 self._accept_page(message.page)
+            elif message.kept is not None:
+                self._accept_picture(child, message.kept)
             elif message.at is not None:
                 self.at = message.at
             elif message.end and self.done:
                 return
             else:
                 raise ChildLost(Reason.CRASHED)
+
+    def leave_out(self, reason: Reason) -> bool:
+        """Give up what the child may have been lost on before it knew the document; False when that is the document."""
+        if self.at and self.attached:
+            self.attached = False
+            return True
+        if self.kind not in DRAWN and self.pictured and reason is not Reason.TIMED_OUT:
+            self.pictured = False
+            return True
+        return False
 
     def blame(self, reason: Reason) -> None:
         """Note the page that a child was lost on, or give all the rest up when that happens too often."""
@@ -157,10 +192,12 @@ def run(
     limits: Limits | None = None,
     on_page: OnPage,
     on_start: OnStart | None = None,
+    on_picture: OnPicture | None = None,
     first: int = 1,
     command: Sequence[str] = COMMAND,
 ) -> Document:
-    """Read a file page by page: `on_start` once the number of pages is known, then `on_page` for each from `first`.
+    """Read a file page by page: `on_start` once the number of pages is known, then `on_page` for each from `first`, and
+    before it `on_picture` with key and bytes of each picture that it is the first to refer to.
 
     A page that kills its reader, or takes longer than `limits.page_s`, is reported with its `error` and a new
     child goes on behind it. Raises ExtractionFailed when the file as a whole cannot be read. What `on_page`
@@ -168,14 +205,13 @@ def run(
     """
     limits = limits or Limits()
     with opened(path) as source:
-        reading = _Reading(source, kind, limits, on_page, on_start, next=first, command=command)
+        reading = _Reading(source, kind, limits, on_page, on_start, on_picture, next=first, command=command)
         while not reading.done:
             reading.at = 0
             try:
                 reading.read_on()
             except ChildLost as lost:
-                if reading.document is None and reading.at and reading.attached:
-                    reading.attached = False  # it was lost on a file inside, not on this one
+                if reading.document is None and reading.leave_out(lost.reason):
                     continue
                 if reading.document is None or kind != "pdf":
                     raise ExtractionFailed(lost.reason) from lost

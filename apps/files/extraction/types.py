@@ -18,6 +18,10 @@ from apps.files.types import Locator as Locator
 
 PAGE_MAX_CHARS = 400_000
 PAGE_MAX_ELEMENTS = 20_000
+PICTURES_MAX = 100
+PICTURE_MAX_BYTES = 32 << 20
+PICTURES_MAX_BYTES = 200 << 20
+MAX_PIXELS = 50_000_000
 HEADING_MAX_CHARS = 300
 HEADING_MAX_LEVEL = 9
 LOCATOR_MAX_CHARS = 300
@@ -75,6 +79,7 @@ class Notice(StrEnum):
     DEPTH_LIMITED = "depth_limited"
     PARTS_UNREAD = "parts_unread"
     CUT_SHORT = "cut_short"
+    PICTURES_UNREAD = "pictures_unread"
 
 
 SENTENCES: Mapping[Reason, str] = {
@@ -106,7 +111,9 @@ class ExtractionFailed(AppError):
 @dataclass(frozen=True, slots=True)
 class Element:
     """A heading, paragraph, list item, table... of one page. Boxes are absent where a page has no image, and the
-    language (ISO 639-1) where it cannot be told. Of a sheet's table `rows` has the number of each line's row."""
+    language (ISO 639-1) where it cannot be told. Of a sheet's table `rows` has the number of each line's row. `picture`
+    names one that stands here and was not recognised yet: the key of its bytes, a slash, and which of its pages is
+    meant; only such an element may be without text."""
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
 
@@ -118,6 +125,7 @@ class Element:
     language: str | None = None
     locator: Locator | None = None
     rows: tuple[int, ...] = ()
+    picture: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The form kept in `Page.elements`; absent fields are left out."""
@@ -134,6 +142,8 @@ class Element:
             value["locator"] = self.locator.as_json()
         if self.rows:
             value["rows"] = self.rows
+        if self.picture is not None:
+            value["picture"] = self.picture
         return value
 
 
@@ -151,9 +161,9 @@ class Heading:
 class PageRecord:
     """One page as it was read. `width` and `height` are points (PDF) or pixels (images), None for text kinds.
 
-    `needs_ocr`: there is a picture of text, or text whose characters cannot be trusted, so that recognition
-    should be tried. `confidence` (0..1) is that of the recognition, or of text that cannot be trusted. `headings` is
-    the heading path in force where the page begins.
+    `needs_ocr`: there is a picture of text, also as an element, or text whose characters cannot be trusted, so that
+    recognition should be tried. `confidence` (0..1) is that of the recognition, or of text that cannot be trusted.
+    `headings` is the heading path in force where the page begins.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = _STRICT
@@ -189,6 +199,7 @@ class PageRecord:
                 language=value.get("language"),
                 locator=Locator.of_json(value["locator"]) if "locator" in value else None,
                 rows=tuple(value.get("rows", ())),
+                picture=value.get("picture"),
             )
             for value in values
         )
@@ -220,7 +231,7 @@ class Limits:
     output_bytes: int = 512 << 20
     scratch_bytes: int = 256 << 20
     unpacked_bytes: int = 400 << 20
-    max_pixels: int = 50_000_000
+    max_pixels: int = MAX_PIXELS
     max_restarts: int = 8
     max_timeouts: int = 3
     ocr_languages: tuple[str, ...] = ("eng",)

@@ -31,6 +31,8 @@ from apps.files.extraction.types import (
     LOCATOR_MAX_CHARS,
     PAGE_MAX_CHARS,
     PAGE_MAX_ELEMENTS,
+    PICTURE_MAX_BYTES,
+    PICTURES_MAX,
     Box,
     Document,
     Element,
@@ -42,6 +44,8 @@ from apps.files.extraction.types import (
 
 _FORBIDDEN = re.compile("[\x00\ud800-\udfff]")  # neither can be stored as text
 _LANGUAGE = re.compile("^[a-z]{2}$")
+_PICTURE = re.compile(r"[0-9a-f]{32}/[1-9]\d{0,2}", re.ASCII)
+_KEY = re.compile("[0-9a-f]{32}")
 _MAX_PAGES = 1_000_000
 _MAX_SIZE = 1e7
 _NAME = re.compile(rf"[^\W\d]\w{{0,{NAME_CHARS - 1}}}")
@@ -81,6 +85,16 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Kept:
+    """Announces `size` raw bytes: a picture that elements of the pages from the next one on refer to by its key."""
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"strict": True, "extra": "forbid"}
+
+    key: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
 class Message:
     """Exactly one field is set. `at`: the page about to be read; `unlocked`: so many bytes of a file follow; `tabled`:
     all tables were sent, or not (false); `problem`: what the engine has against a question; `end`: all was said."""
@@ -91,6 +105,7 @@ class Message:
     page: PageRecord | None = None
     blob: Blob | None = None
     picture: Picture | None = None
+    kept: Kept | None = None
     unlocked: int | None = None
     sandbox: dict[str, str | bool] | None = None
     at: int | None = None
@@ -139,7 +154,9 @@ def _rows(element: Element) -> bool:
 
 
 def _element(element: Element) -> bool:
-    if not element.text or not _text(element.text, PAGE_MAX_CHARS) or not _level(element.level):
+    if element.picture is not None and not _PICTURE.fullmatch(element.picture):
+        return False
+    if not (element.text or element.picture) or not _text(element.text, PAGE_MAX_CHARS) or not _level(element.level):
         return False
     if element.language is not None and not _LANGUAGE.match(element.language):
         return False
@@ -168,6 +185,7 @@ def _page(page: PageRecord) -> bool:
         and all(_text(heading.text, HEADING_MAX_CHARS) for heading in page.headings)
         and len(page.headings) <= HEADING_MAX_LEVEL
         and all(_element(element) for element in page.elements)
+        and sum(element.picture is not None for element in page.elements) <= PICTURES_MAX
     )
 
 
@@ -209,6 +227,8 @@ def _holds(message: Message) -> Iterable[bool]:
         yield _page(message.page)
     if message.blob is not None:
         yield message.blob.size >= 0 and message.blob.width > 0 and message.blob.height > 0
+    if message.kept is not None:
+        yield _KEY.fullmatch(message.kept.key) is not None and 0 < message.kept.size <= PICTURE_MAX_BYTES
     if message.table is not None:
         yield _table(message.table)
     if message.problem is not None:

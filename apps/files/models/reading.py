@@ -53,7 +53,7 @@ class StageState(models.TextChoices):
 class PageState(models.TextChoices):
     PENDING = "pending"
     READY = "ready"
-    OCR = "ocr"  # has no text of its own and waits for recognition
+    OCR = "ocr"  # waits for recognition, as a whole or for pictures on it; its own text may be indexed
     FAILED = "failed"
 
 
@@ -201,7 +201,7 @@ class FileStage(models.Model):
 class Page(models.Model):
     """One page as it was read. It exists once its content is known; the pages before that are `pending`.
 
-    `elements` is `[{"category", "text", "box"?, "level"?, "lines"?, "language"?, "locator"?, "rows"?}]`
+    `elements` is `[{"category", "text", "box"?, "level"?, "lines"?, "language"?, "locator"?, "rows"?, "picture"?}]`
     (`extraction.types.Element.as_json`), boxes as fractions of the page; `headings` is the path `[[level, text]]` in
     force where the page begins.
     """

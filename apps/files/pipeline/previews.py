@@ -13,11 +13,10 @@ from apps.files.models import File, FileState
 from apps.files.pipeline.removal import prefix
 from apps.files.pipeline.turns import turn
 from apps.files.storage import storage
-from apps.files.types import as_kind
+from apps.files.types import DRAWN, as_kind
 
 WIDTHS = (400, 800, 1200, 1600, 2400)
 """Widths that are kept. Others are rounded up, so that nobody can fill the store with one page."""
-PICTURED = ("pdf", "image")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Preview:
 def access_preview(actor: Actor, file_id: object, number: int, *, width: int) -> Preview:
     """Raises NotFound for a file, page or kind of file that has no picture."""
     file = access_file(actor, file_id)
-    if file.kind not in PICTURED or not 1 <= number <= (file.page_count or 0):
+    if file.kind not in DRAWN or not 1 <= number <= (file.page_count or 0):
         raise NotFound("There is no picture of this page.")
     return Preview(file, number, next((known for known in WIDTHS if known >= width), WIDTHS[-1]))
 

@@ -24,7 +24,7 @@ from apps.files.extraction import Document, ExtractionFailed, Limits, PageRecord
 from apps.files.indexing.embedder import EmbedderUnavailable
 from apps.files.indexing.vectors import EmbedderAway
 from apps.files.models import File, FileStage, FileState, Page, PageState, StageName
-from apps.files.pipeline import copying, leases, progress, tabling
+from apps.files.pipeline import copying, leases, pictures, progress, tabling
 from apps.files.pipeline.leases import Claim, LeaseLost
 from apps.files.scanning import inspect
 from apps.files.storage import StorageUnavailable, storage
@@ -151,6 +151,7 @@ def _read(held: Claim, lost: Lost, file: File, path: Path, notices: tuple[str, .
         first=reader.first,
         on_start=reader.on_start,
         on_page=reader.on_page,
+        on_picture=reader.on_picture,
     )
 
 
@@ -197,6 +198,11 @@ class _Reader:
         with leases.fence(self._held):
             notices = [*document.notices, *self._notices]
             File.objects.filter(id=self._file.id).update(page_count=document.page_count, notices=notices)
+
+    def on_picture(self, key: str, data: bytes) -> None:
+        if self._lost.is_set():
+            raise LeaseLost
+        pictures.keep(self._file, key, data)
 
     def on_page(self, record: PageRecord) -> None:
         if self._lost.is_set():
