@@ -18,14 +18,24 @@ import tempfile
 import time
 import unicodedata
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from apps.files.extraction import Document, ExtractionFailed, Limits, PageRecord, combined, ocr_page, run
+from apps.files.extraction import (
+    Document,
+    ExtractionFailed,
+    Limits,
+    PageRecord,
+    combined,
+    ocr_page,
+    run,
+    with_picture,
+)
 from apps.files.extraction.types import Category
 from apps.files.scanning import inspect
-from apps.files.types import FileFault, kind_of
+from apps.files.types import FileFault, Kind, kind_of
 from infra.local.layout import REPOSITORY
 from tests.factories import documents
 
@@ -66,6 +76,20 @@ def plain(text: str) -> str:
     return _SPACE.sub(" ", unicodedata.normalize("NFC", text)).strip()
 
 
+def _recognised(page: PageRecord, path: Path, kind: Kind, pictures: dict[str, bytes]) -> PageRecord:
+    """As the pipeline does it: pictures that stand on the page, or else the page itself."""
+    names = [element.picture for element in page.elements if element.picture]
+    for name in names:
+        key, _, number = name.partition("/")
+        with tempfile.NamedTemporaryFile() as file, suppress(ExtractionFailed):
+            file.write(pictures[key])
+            file.flush()
+            page = with_picture(page, name, ocr_page(file.name, "image", int(number), limits=LIMITS))
+    if page.needs_ocr and not names:
+        return combined(page, ocr_page(path, kind, page.number, limits=LIMITS))
+    return page
+
+
 def read(path: Path) -> Found:
     found, begun = Found(), time.monotonic()
     kind = kind_of(path.name)
@@ -73,11 +97,9 @@ def read(path: Path) -> Found:
         if kind is None:
             raise FileFault("mislabelled")
         inspect(path, kind, clamd_socket=NO_SOCKET)
-        found.document = run(path, kind, limits=LIMITS, on_page=found.first.append)
-        for page in found.first:
-            if page.needs_ocr:
-                page = combined(page, ocr_page(path, kind, page.number, limits=LIMITS))
-            found.pages.append(page)
+        pictures: dict[str, bytes] = {}
+        found.document = run(path, kind, limits=LIMITS, on_page=found.first.append, on_picture=pictures.__setitem__)
+        found.pages = [_recognised(page, path, kind, pictures) for page in found.first]
     except (FileFault, ExtractionFailed) as failed:
         found.failure = str(failed.reason)
     found.took_s = time.monotonic() - begun

@@ -19,6 +19,7 @@ from xml.parsers import expat
 import olefile
 from lxml import etree
 
+from apps.files.extraction.pictures import Pictures
 from apps.files.extraction.types import (
     HEADING_MAX_CHARS,
     LOCATOR_MAX_CHARS,
@@ -61,6 +62,7 @@ class _Spent:
     unpacked_bytes: int
     parts: int = 0
     notices: set[Notice] = field(default_factory=set)
+    pictures: Pictures = field(default_factory=Pictures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +75,9 @@ class Scope:
     depth: int = 0
 
     @classmethod
-    def of(cls, unpacked_bytes: int, read_part: ReadPart) -> Scope:
-        return cls(_Spent(unpacked_bytes), unpacked_bytes, read_part)
+    def of(cls, unpacked_bytes: int, read_part: ReadPart, *, pictured: bool = True) -> Scope:
+        """Without `pictured` it is only said that there are pictures."""
+        return cls(_Spent(unpacked_bytes, pictures=Pictures(pictured)), unpacked_bytes, read_part)
 
     def notice(self, notice: Notice) -> None:
         self.spent.notices.add(notice)
@@ -84,6 +87,17 @@ class Scope:
         self.spent.unpacked_bytes -= count
         if self.spent.unpacked_bytes < 0:
             raise ExtractionFailed(Reason.TOO_LARGE)
+
+    def picture(self, size: int, load: Callable[[], bytes], *, most: int = 1) -> list[Element]:
+        """The places of a picture of `size` bytes that is to be recognised, one for each of its first `most` pages;
+        none when there is nothing to recognise. It never ends the reading of what it stands in."""
+        try:
+            return [
+                Element(Category.IMAGE, "", picture=name) for name in self.spent.pictures.add(size, load, most=most)
+            ]
+        except (ExtractionFailed, MemoryError):
+            self.notice(Notice.PICTURES_UNREAD)
+            return []
 
     def inside(self, name: str, load: Callable[[], bytes]) -> list[list[Element]]:
         """The sections of a file inside this one, under its name. What cannot be read is named all the same."""
@@ -148,17 +162,32 @@ class Package:
         if total > _RATIO_FROM and total / packed > _MAX_RATIO:
             raise ExtractionFailed(Reason.TOO_LARGE)
         self.names = {member.filename for member in self.members}
+        self._shown: set[str] = set()
 
     def read(self, name: str) -> bytes:
         """A member's bytes; zipfile holds it to its announced size. Raises ExtractionFailed."""
         try:
             member = self._zip.getinfo(name)
-            if member.flag_bits & 1:
-                raise ExtractionFailed(Reason.ENCRYPTED)
-            self._scope.spend(member.file_size)
-            return self._zip.read(member)
-        except (KeyError, zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError) as error:
+        except KeyError as error:
             raise ExtractionFailed(Reason.DAMAGED) from error
+        self._scope.spend(member.file_size)
+        return self._unpacked(member)
+
+    def _unpacked(self, member: zipfile.ZipInfo) -> bytes:
+        if member.flag_bits & 1:
+            raise ExtractionFailed(Reason.ENCRYPTED)
+        try:
+            return self._zip.read(member)
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError) as error:
+            raise ExtractionFailed(Reason.DAMAGED) from error
+
+    def picture(self, name: str) -> list[Element]:
+        """The place of a member that is a picture, where it is met first (`Scope.picture`)."""
+        if name not in self.names or name in self._shown:
+            return []
+        self._shown.add(name)
+        member = self._zip.getinfo(name)
+        return self._scope.picture(member.file_size, lambda: self._unpacked(member))
 
     def xml(self, name: str) -> Any:
         """The root of an XML member. Raises ExtractionFailed."""
@@ -233,6 +262,19 @@ def table_lines(rows: Iterable[tuple[int, Iterable[str]]]) -> Iterator[tuple[int
 
 def table_text(rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(line for _, line in table_lines(enumerate(rows)))
+
+
+def parted(elements: Iterable[Element]) -> list[list[Element]]:
+    """Sections of a document without pages of its own: each picture to be recognised begins one, but for the first, so
+    that of a document of scans each is a page."""
+    sections: list[list[Element]] = [[]]
+    pictured = False
+    for element in elements:
+        if element.picture and pictured:
+            sections.append([])
+        pictured = pictured or element.picture is not None
+        sections[-1].append(element)
+    return sections
 
 
 def bounded(elements: Iterable[Element]) -> Iterator[Element]:

@@ -18,7 +18,7 @@ from lxml.etree import LxmlError
 
 from apps.files.extraction import drawingml, formulas
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Package, Scope, bounded, parse_xml, table_text
+from apps.files.extraction.content import Content, Package, Scope, bounded, parse_xml, parted, table_text
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
 _MAX_DEPTH = 12
@@ -44,6 +44,7 @@ _WINGDINGS = {
 _DESCRIBED = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
+_OLD_DRAWING, _OLD_PICTURE = qn("w:pict"), "{urn:schemas-microsoft-com:vml}imagedata"
 _REPEATED = 80  # characters; longer cells are not said twice
 _HEADING = re.compile(r"^(?:heading|überschrift|titre|título|titolo|заголовок)\s*(\d)", re.IGNORECASE)
 _LIST = re.compile(r"^list\b|aufzählung|liste", re.IGNORECASE)
@@ -152,8 +153,11 @@ def _vanishes(run: Any) -> bool:
 
 
 class _Body:
-    def __init__(self, styles: _Styles, part: Any) -> None:
-        self._styles, self._part = styles, part
+    """`scope` takes the pictures, each once; without one they are passed over."""
+
+    def __init__(self, styles: _Styles, part: Any, scope: Scope | None = None) -> None:
+        self._styles, self._part, self._scope = styles, part, scope
+        self._shown: set[str] = set()
 
     def elements(self, node: Any, depth: int = 0) -> Iterator[Element]:
         if depth > _MAX_DEPTH:
@@ -168,8 +172,20 @@ class _Body:
 
     def _paragraph(self, node: Any) -> Iterator[Element]:
         yield from self._worded(node)
-        for drawing in node.iter(_DRAWING):
+        for drawing in node.iter(_DRAWING, _OLD_DRAWING):
             yield from self._drawn(drawing)
+            for identity in _pictures(drawing):
+                yield from self._picture(identity)
+
+    def _picture(self, identity: str) -> list[Element]:
+        relation = self._part.rels.get(identity)
+        if self._scope is None or relation is None or relation.is_external:
+            return []
+        part = relation.target_part
+        if part.partname in self._shown:
+            return []
+        self._shown.add(part.partname)
+        return self._scope.picture(len(part.blob), lambda: part.blob)
 
     def _drawn(self, drawing: Any) -> Iterator[Element]:
         """A chart, a diagram, or what the author wrote about a picture."""
@@ -203,20 +219,25 @@ class _Body:
     def _table(self, node: Any, depth: int) -> Iterator[Element]:
         above: list[str] = []
         rows: list[list[str]] = []
+        pictures: list[Element] = []
         for row in node.iter(_TR):
             if _owner(row) is node:
-                above = list(self._cells(row, depth, above))
+                above = list(self._cells(row, depth, above, pictures))
                 rows.append(above)
         if text := table_text(rows):
             yield Element(Category.TABLE, text)
+        yield from pictures
 
-    def _cells(self, row: Any, depth: int, above: list[str]) -> Iterator[str]:
-        """Texts of the cells, those repeated that reach over several columns or down from the row above."""
+    def _cells(self, row: Any, depth: int, above: list[str], pictures: list[Element]) -> Iterator[str]:
+        """Texts of the cells, those repeated that reach over several columns or down from the row above. What pictures
+        are in them is added to `pictures`."""
         column = 0
         for cell in row.iter(_TC):
             if _owner(cell) is not row:
                 continue
-            text = " ".join(element.text.replace("\n", " ") for element in self.elements(cell, depth + 1))
+            elements = list(self.elements(cell, depth + 1))
+            pictures += (element for element in elements if element.picture)
+            text = " ".join(element.text.replace("\n", " ") for element in elements if element.text)
             wide, merged = _merged(cell)
             if merged and not text and column < len(above) and len(above[column]) <= _REPEATED:
                 text = above[column]
@@ -224,6 +245,14 @@ class _Body:
             for _ in range(wide - 1):
                 yield text if len(text) <= _REPEATED else ""
             column += wide
+
+
+def _pictures(drawing: Any) -> Iterator[str]:
+    """Relations to the pictures of a drawing, of either age."""
+    for node in drawing.iter(f"{drawingml.A}blip"):
+        yield str(node.get(f"{_RELATION}embed"))
+    for node in drawing.iter(_OLD_PICTURE):
+        yield str(node.get(f"{_RELATION}id"))
 
 
 def _merged(cell: Any) -> tuple[int, bool]:
@@ -280,10 +309,11 @@ def read(file: BinaryIO, scope: Scope) -> Content:
         document = open_docx(file)
         body = _Body(_Styles(document), document.part)
         parts = sorted(document.part.package.iter_parts(), key=lambda part: str(part.partname))
-        elements = [*bounded(body.elements(document.element.body)), *_notes(parts, body), *_edges(parts, body)]
+        pictured = _Body(_Styles(document), document.part, scope)
+        elements = [*bounded(pictured.elements(document.element.body)), *_notes(parts, body), *_edges(parts, body)]
         title = clean(document.core_properties.title or "")
         inside = [(_part_name(part), part.blob) for part in parts if "/embeddings/" in str(part.partname)]
     except (PackageNotFoundError, LxmlError, zipfile.BadZipFile, KeyError, ValueError, AttributeError) as error:
         raise ExtractionFailed(Reason.DAMAGED) from error
     sections = [section for name, data in inside for section in scope.inside(name, lambda data=data: data)]  # type: ignore[misc]
-    return Content([elements, *sections], title[:HEADING_MAX_CHARS])
+    return Content([*parted(elements), *sections], title[:HEADING_MAX_CHARS])

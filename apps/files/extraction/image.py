@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import struct
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import BinaryIO
 
 import pi_heif
 from PIL import Image, ImageOps, TiffImagePlugin, WebPImagePlugin
 
 from apps.files.extraction.types import ExtractionFailed, Reason
 
-_FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "HEIF")
+_FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "HEIF", "GIF", "BMP")
 # Named, so that Pillow does not load all of its plug-ins to find them.
 _PLUGINS = (TiffImagePlugin, WebPImagePlugin)
 pi_heif.register_heif_opener()
@@ -45,12 +47,16 @@ def _decoding() -> Iterator[None]:
         raise ExtractionFailed(Reason.DAMAGED) from error
 
 
-def _open(source: int, max_pixels: int) -> Image.Image:
+def _descriptor(source: int) -> BinaryIO:
+    return os.fdopen(source, "rb", closefd=False)
+
+
+def _open(file: BinaryIO, max_pixels: int) -> Image.Image:
     """The picture, not decoded yet. Raises ExtractionFailed."""
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     Image.MAX_IMAGE_PIXELS = max_pixels
     with _decoding():
-        picture = Image.open(os.fdopen(source, "rb", closefd=False), formats=_FORMATS)
+        picture = Image.open(file, formats=_FORMATS)
     if picture.width * picture.height > max_pixels or max(picture.size) > _LONGEST_SIDE:
         raise ExtractionFailed(Reason.TOO_LARGE)
     return picture
@@ -74,7 +80,16 @@ def _upright(picture: Image.Image) -> Image.Image:
 
 def sizes(source: int, *, max_pixels: int, most: int) -> list[tuple[int, int]]:
     """Width and height as displayed of each page: a TIFF may have many. Raises ExtractionFailed."""
-    picture = _open(source, max_pixels)
+    return _sizes(_descriptor(source), max_pixels=max_pixels, most=most)
+
+
+def sizes_inside(data: bytes, *, max_pixels: int, most: int) -> list[tuple[int, int]]:
+    """The same of a picture inside another file."""
+    return _sizes(io.BytesIO(data), max_pixels=max_pixels, most=most)
+
+
+def _sizes(file: BinaryIO, *, max_pixels: int, most: int) -> list[tuple[int, int]]:
+    picture = _open(file, max_pixels)
     found = [_oriented(picture)]
     if picture.format != "TIFF":
         return found
@@ -92,7 +107,7 @@ def pixels(source: int, page: int, *, max_pixels: int, longest: int, grey: bool)
 
     Raises ExtractionFailed.
     """
-    picture = _open(source, max_pixels)
+    picture = _open(_descriptor(source), max_pixels)
     with _decoding():
         if page > 1:
             picture.seek(page - 1)

@@ -7,14 +7,16 @@ arrange. What a browser would not show is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from base64 import b64decode
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
 from lxml import etree, html
 
 from apps.files.extraction import charsets, plain
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Scope, bounded, table_text
+from apps.files.extraction.content import Content, Scope, bounded, parted, table_text
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
 _SKIPPED = frozenset(
@@ -67,10 +69,15 @@ def _raw(node: Any) -> str:
     return "".join(node.itertext())
 
 
-class _Walk:
-    """One pass over a tree. `_parts` is the text of the block that is being collected."""
+Picture = Callable[[str], list[Element]]
 
-    def __init__(self) -> None:
+
+class _Walk:
+    """One pass over a tree. `_parts` is the text of the block that is being collected; `picture` gives the picture at
+    an address."""
+
+    def __init__(self, picture: Picture) -> None:
+        self._picture = picture
         self._parts: list[str] = []
         self._category = Category.NARRATIVE_TEXT
         self._level: int | None = None
@@ -129,9 +136,12 @@ class _Walk:
     def _inline(self, node: Any, depth: int) -> Iterator[Element]:
         if node.tag == "br":
             self._parts.append("\n")
-        elif node.tag == "img":
+        elif node.tag in ("img", "image"):
             if alternative := clean(node.get("alt") or ""):
                 self._parts.append(f" {alternative} ")
+            if found := self._picture(node.get("src") or node.get("xlink:href") or ""):
+                yield from self._flush()
+                yield from found
         elif node.tag in ("input", "button") and node.get("type") not in ("hidden", "password"):
             self._add(f" {node.get('value') or ''} ")
         yield from self._children(node, depth)
@@ -219,18 +229,35 @@ def _spaced(node: Any) -> str:
     return "".join(parts)
 
 
-def elements_of(text: str) -> tuple[list[Element], str]:
-    """Elements of an HTML text in order, and its title. Raises ExtractionFailed when there is no tree in it."""
+def written_out(scope: Scope, address: str) -> list[Element]:
+    """The picture that an address holds itself."""
+    head, _, data = address.partition(",")
+    if not head.startswith("data:image/") or not head.endswith(";base64"):
+        return []
+    return scope.picture(len(data) * 3 // 4, lambda: _unpacked(data))
+
+
+def _unpacked(data: str) -> bytes:
+    """Raises ExtractionFailed."""
+    try:
+        return b64decode(data + "==")
+    except ValueError as error:
+        raise ExtractionFailed(Reason.DAMAGED) from error
+
+
+def elements_of(text: str, picture: Picture = lambda address: []) -> tuple[list[Element], str]:
+    """Elements of an HTML text in order, and its title. `picture` gives the picture at an address. Raises
+    ExtractionFailed when there is no tree in it."""
     parser = html.HTMLParser(no_network=True, remove_comments=True, remove_pis=True)
     try:
         root = html.document_fromstring(plain.printable(_DECLARATION.sub("", text)), parser=parser)
     except (etree.LxmlError, ValueError) as error:
         raise ExtractionFailed(Reason.EMPTY) from error
     titles = [clean(title.text_content()) for title in root.iter("title")]
-    walk = _Walk()
+    walk = _Walk(picture)
     return list(bounded(walk.elements(root))), (titles[0] if titles else "")[:HEADING_MAX_CHARS]
 
 
 def read(file: BinaryIO, scope: Scope) -> Content:
-    elements, title = elements_of(decode(file.read()))
-    return Content([elements], title)
+    elements, title = elements_of(decode(file.read()), partial(written_out, scope))
+    return Content(parted(elements), title)

@@ -7,7 +7,16 @@ from itertools import islice
 from typing import Any, BinaryIO
 
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Package, Scope, as_slides, bounded, parse_xml, table_text
+from apps.files.extraction.content import (
+    Content,
+    Package,
+    Scope,
+    as_slides,
+    bounded,
+    parse_xml,
+    parted,
+    table_text,
+)
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
 
 _NS = "{urn:oasis:names:tc:opendocument:xmlns:%s:1.0}"
@@ -20,7 +29,8 @@ _UNSEEN = frozenset(
     | {f"{_DC}creator", f"{_DC}date", f"{_META}date-string", f"{_META}creator-initials"}
 )
 # Paragraphs of their own inside a paragraph.
-_HELD = frozenset({f"{_TEXT}note-body", f"{_DRAW}text-box", f"{_OFFICE}annotation"})
+_PICTURE, _ADDRESS = f"{_DRAW}image", "{http://www.w3.org/1999/xlink}href"
+_HELD = frozenset({f"{_TEXT}note-body", f"{_DRAW}text-box", f"{_OFFICE}annotation", _PICTURE})
 _MAX_DEPTH = 40
 _MAX_REPEATS = 200
 _REPEATED = 80  # characters; longer cells are not said twice
@@ -28,6 +38,15 @@ _MAX_COMMENTS = 5_000
 
 
 class _Body:
+    """`package` has the pictures; without one they are passed over."""
+
+    def __init__(self, package: Package | None = None) -> None:
+        self._package = package
+
+    def _picture(self, node: Any) -> list[Element]:
+        address = (node.get(_ADDRESS) or "").removeprefix("./")
+        return self._package.picture(address) if self._package and address.startswith("Pictures/") else []
+
     def elements(self, node: Any, depth: int = 0, *, listed: bool = False) -> Iterator[Element]:
         if depth > _MAX_DEPTH:
             return
@@ -42,6 +61,8 @@ class _Body:
                 )
             elif tag == f"{_TABLE}table":
                 yield from self._table(child, depth)
+            elif tag == _PICTURE:
+                yield from self._picture(child)
             elif isinstance(tag, str) and tag not in _UNSEEN:
                 yield from self.elements(child, depth + 1, listed=listed or tag == f"{_TEXT}list")
 
@@ -54,15 +75,16 @@ class _Body:
             fits = category is not Category.TITLE or len(text) <= HEADING_MAX_CHARS
             yield Element(category, text, level=level) if fits else Element(Category.NARRATIVE_TEXT, text)
         for inner in held:
-            yield from self.elements(inner, depth + 1)
+            yield from self._picture(inner) if inner.tag == _PICTURE else self.elements(inner, depth + 1)
 
     def _table(self, table: Any, depth: int) -> Iterator[Element]:
         rows: list[list[str]] = []
+        pictures: list[Element] = []
         for row in table.iter(f"{_TABLE}table-row"):
             texts: list[str] = []
             for cell in row:
                 if cell.tag == f"{_TABLE}table-cell":
-                    texts += self._cell(cell, depth)
+                    texts += self._cell(cell, depth, pictures)
                 elif cell.tag == f"{_TABLE}covered-table-cell":  # a cell beside or above reaches over it
                     above = rows[-1][len(texts)] if rows and len(texts) < len(rows[-1]) else ""
                     covering = texts[-1] if self._wide(cell) and texts else above
@@ -70,6 +92,7 @@ class _Body:
             rows.append(texts)
         if text := table_text(rows):
             yield Element(Category.TABLE, text)
+        yield from pictures
 
     @staticmethod
     def _wide(covered: Any) -> bool:
@@ -79,8 +102,10 @@ class _Body:
             before = before.getprevious()
         return before is not None and before.get(f"{_TABLE}number-columns-spanned", "1") not in ("", "1")
 
-    def _cell(self, cell: Any, depth: int) -> list[str]:
-        text = " ".join(element.text for element in self.elements(cell, depth + 1))
+    def _cell(self, cell: Any, depth: int, pictures: list[Element]) -> list[str]:
+        elements = list(self.elements(cell, depth + 1))
+        pictures += (element for element in elements if element.picture)
+        text = " ".join(element.text for element in elements if element.text)
         repeats = cell.get(f"{_TABLE}number-columns-repeated", "1")
         return [text] * (min(int(repeats), _MAX_REPEATS) if text and repeats.isdigit() else 1)
 
@@ -128,7 +153,8 @@ def read(file: BinaryIO, scope: Scope) -> Content:
     if body is None or not len(body):
         raise ExtractionFailed(Reason.DAMAGED)
     drawn = list(body[0].iter(f"{_DRAW}page"))
-    sections = [list(bounded(_Body().elements(part))) for part in drawn or [body[0]]]
+    read = _Body(package)
+    sections = [list(bounded(read.elements(part))) for part in drawn] or parted(bounded(read.elements(body[0])))
     meta = package.find_xml("meta.xml")
     title = clean(next((node.text or "" for node in meta.iter(_TITLE)), "")) if meta is not None else ""
     return Content(as_slides(sections) if drawn else sections, title[:HEADING_MAX_CHARS])

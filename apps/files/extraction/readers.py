@@ -12,7 +12,8 @@ from importlib import import_module
 from typing import BinaryIO
 
 from apps.files.extraction.content import OLE, Content, Scope, opened_ole
-from apps.files.extraction.types import Element, ExtractionFailed, Notice, Reason
+from apps.files.extraction.pictures import is_picture
+from apps.files.extraction.types import PICTURES_MAX, Element, ExtractionFailed, Notice, Reason
 from apps.files.types import Kind, kind_of
 
 TNEF = b"\x78\x9f\x3e\x22"
@@ -67,6 +68,8 @@ def read_part(name: str, data: bytes, scope: Scope) -> Content | None:
         return read_part(packed[0] or name, packed[1], scope)
     if data.startswith(b"%PDF-"):
         return _pdf(data, scope)
+    if is_picture(data):
+        return Content([[place] for place in scope.picture(len(data), lambda: data, most=PICTURES_MAX)])
     if data.startswith(TNEF):
         from apps.files.extraction import tnef
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from apps.files.extraction import drawingml
@@ -55,19 +55,26 @@ def _table(node: Any) -> Iterator[Element]:
         yield Element(Category.TABLE, text)
 
 
-def _shapes(tree: Any, depth: int = 0) -> Iterator[Element]:
+Picture = Callable[[Any], Iterator[Element]]
+
+
+def _shapes(tree: Any, picture: Picture, depth: int = 0) -> Iterator[Element]:
+    """Elements of shapes; `picture` gives those of the pictures that a shape is filled with."""
     if depth > _MAX_DEPTH:
         return
     for node in tree:
         if node.tag in (f"{_P}grpSp", f"{_MC}AlternateContent", f"{_MC}Choice"):
-            yield from _shapes(node, depth + 1)
+            yield from _shapes(node, picture, depth + 1)
         elif node.tag == f"{_P}graphicFrame":
             for table in node.iter(f"{_A}tbl"):
                 yield from _table(table)
         elif node.tag == f"{_P}sp":
             yield from _shape(node)
-        elif node.tag == f"{_P}pic" and (text := _described(node)):
-            yield Element(Category.IMAGE, text)
+            yield from picture(node)
+        elif node.tag == f"{_P}pic":
+            if text := _described(node):
+                yield Element(Category.IMAGE, text)
+            yield from picture(node)
 
 
 def _described(node: Any) -> str:
@@ -129,8 +136,16 @@ def _comments(root: Any) -> Iterator[Element]:
 
 
 def _slide(package: Package, part: str) -> list[Element]:
-    tree = package.xml(part).find(f"{_P}cSld/{_P}spTree")
-    elements = list(_shapes(tree)) if tree is not None else []
+    relations = _relations(package, part)
+
+    def picture(node: Any) -> Iterator[Element]:
+        for blip in node.iter(f"{_A}blip"):
+            yield from package.picture(relations.get(str(blip.get(f"{_R}embed")), ("", ""))[1])
+
+    root = package.xml(part)
+    tree, ground = root.find(f"{_P}cSld/{_P}spTree"), root.find(f"{_P}cSld/{_P}bg")
+    elements = list(_shapes(tree, picture)) if tree is not None else []
+    elements += picture(ground) if ground is not None else ()
     titles = [element for element in elements if element.category is Category.TITLE]
     rest = [element for element in elements if element.category is not Category.TITLE]
     return [*titles, *rest, *_beside(package, part)]

@@ -133,5 +133,7 @@ def _drawn(package: Package, path: str) -> Iterator[Element]:
     for _, (_, kind, target) in zip(range(_MAX_DRAWN), _relations(package, path), strict=False):
         if target in package.names and kind in ("chart", "diagramData"):
             yield from drawingml.read(package.xml(target))
+        elif kind == "image":
+            yield from package.picture(target)
         elif target in package.names and kind == "drawing":
             yield from _shapes(package, target)

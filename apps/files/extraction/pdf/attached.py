@@ -66,4 +66,6 @@ def pinned_to(annotation: object, scope: Scope) -> list[Element]:
         sections = sections_of(attachment, scope.spent.parts + 1, scope)
     except ExtractionFailed:
         return []
-    return [replace(element, box=None, lines=(), locator=None, rows=()) for section in sections for element in section]
+    # Pictures would be recognised in the place of the page itself.
+    found = (element for section in sections for element in section if element.picture is None)
+    return [replace(element, box=None, lines=(), locator=None, rows=()) for element in found]
