@@ -100,6 +100,13 @@ def test_a_scan_in_a_mail_and_a_fax_in_an_archive_are_read(caller: Caller) -> No
     assert "Umbarra" in text
 
 
+def test_a_scanned_page_of_a_report_in_a_mail_is_read(caller: Caller) -> None:
+    report = documents.mixed_pdf(4, scanned=[4], facts=documents.FACTS[:2])
+    file = caller.ingest("mail.eml", formats.mail("Hi", "see below", attachments={"report.pdf": report}))
+    assert (file["state"], notices(file)) == ("ready", [])
+    assert documents.FACTS[1].answer in words(file["id"], file["page_count"])
+
+
 def test_own_text_is_found_while_pictures_wait(caller: Caller) -> None:
     file_id = parsed(caller, "deck.pptx", pictured.presentation([("Barometers", [PUMP]), ("", [VALVE])]))
     assert words(file_id, 1) == "Barometers"

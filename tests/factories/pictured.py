@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import docx
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
+from reportlab.pdfgen.canvas import Canvas
 
 from tests.factories import documents, formats
 
@@ -130,3 +131,15 @@ def added(whole: bytes, members: Mapping[str, str | bytes]) -> bytes:
 def scanned_word(pages: Sequence[Sequence[str]]) -> bytes:
     """A DOCX whose pages are scans."""
     return word([documents.png(lines) for lines in pages])
+
+
+def outlined_pdf(pages: int) -> bytes:
+    """A PDF of small pages with drawn lines instead of letters, no two alike."""
+    buffer = io.BytesIO()
+    canvas = Canvas(buffer, pagesize=(200, 200))
+    for number in range(pages):
+        for line in range(50):
+            canvas.line(10, 10 + 3 * line, 20 + number, 12 + 3 * line)
+        canvas.showPage()
+    canvas.save()
+    return buffer.getvalue()

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from apps.files.extraction import ExtractionFailed, Notice, PageRecord, run
+from apps.files.extraction import Element, ExtractionFailed, Notice, PageRecord, Reason, run, with_picture
+from apps.files.extraction.assemble import page_text
 from apps.files.extraction.content import Scope
 from apps.files.extraction.pictures import Pictures
-from apps.files.extraction.types import PICTURE_MAX_BYTES, PICTURES_MAX, PICTURES_MAX_BYTES
+from apps.files.extraction.types import PICTURE_MAX_BYTES, PICTURES_MAX, PICTURES_MAX_BYTES, Category
 from apps.files.types import Kind, kind_of
 from tests.bench.poison import pictures as poisons
 from tests.factories import documents, formats, hostile, pictured
@@ -89,6 +90,26 @@ def test_a_mails_attached_picture_and_fax_are_found(tmp_path: Path) -> None:
     assert [texts[-1] for texts in found.places] == ["text", "...", "...", "..."]
     assert found.taken == [(2, SHOT), (3, fax)]
     assert [page.elements[-1].picture for page in found.pages[2:]] == [f"{found.handed[1][1]}/{n}" for n in (1, 2)]
+
+
+def test_scanned_pages_of_a_pdf_inside_are_drawn(tmp_path: Path) -> None:
+    report = documents.mixed_pdf(3, scanned=[2], facts=[])
+    found = Found(tmp_path, "a.eml", formats.mail("Hi", "text", attachments={"report.pdf": report}))
+    assert found.document.notices == ()
+    ((page, data),) = found.taken
+    assert [page.number for page in found.pages if page.needs_ocr] == [page]
+    assert found.places[page - 1] == ["..."]
+    assert "Attachment: report.pdf" in found.places[1]
+    with Image.open(BytesIO(data)) as drawn:
+        assert (drawn.format, drawn.mode, drawn.width > 1_600) == ("JPEG", "L", True)
+
+
+def test_more_scanned_pages_inside_than_a_file_can_have_pictures(tmp_path: Path) -> None:
+    report = pictured.outlined_pdf(PICTURES_MAX + 3)
+    found = Found(tmp_path, "a.zip", formats.package({"report.pdf": report}))
+    assert len(found.pages) == PICTURES_MAX + 3
+    assert len(found.taken) == PICTURES_MAX
+    assert found.document.notices == (Notice.PICTURES_UNREAD,)
 
 
 def test_scans_in_a_document_are_a_page_each(tmp_path: Path) -> None:
@@ -227,3 +248,57 @@ def test_without_pictures_it_is_said_that_there_are_some() -> None:
     scope = Scope.of(1 << 20, lambda name, data, below: None, pictured=False)
     assert scope.picture(len(SHOT), lambda: SHOT) == []
     assert scope.spent.notices == {Notice.PICTURES_UNREAD}
+
+
+# What is made of what was seen
+
+
+def seen(*texts: tuple[Category, str], confidence: float = 0.9) -> PageRecord:
+    elements = tuple(Element(category, text, box=(0, 0, 1, 1), level=1) for category, text in texts)
+    return PageRecord(number=1, source="ocr", text=page_text(elements), elements=elements, confidence=confidence)
+
+
+OWN = PageRecord(
+    number=4,
+    source="digital",
+    elements=(
+        Element(Category.TITLE, "Pumps", level=1),
+        Element(Category.IMAGE, "", picture="a/1"),
+        Element(Category.IMAGE, "", picture="b/1"),
+        Element(Category.NARRATIVE_TEXT, "behind them"),
+    ),
+)
+
+
+def test_a_picture_gives_way_to_what_it_says() -> None:
+    table = (Category.TABLE, "Pump | Flow\n9 | 40")
+    page = with_picture(OWN, "a/1", seen((Category.TITLE, "Pumps in the cellar"), table))
+    assert [(element.category, element.text) for element in page.elements] == [
+        (Category.TITLE, "Pumps"),
+        (Category.IMAGE, "Pumps in the cellar"),
+        table,
+        (Category.IMAGE, ""),
+        (Category.NARRATIVE_TEXT, "behind them"),
+    ]
+    assert all(element.box is None and element.lines == () for element in page.elements)
+    assert [element.level for element in page.elements] == [1, None, None, None, None]
+    assert (page.number, page.source, page.confidence) == (4, "ocr", 0.9)
+    assert page.text == page_text(page.elements)
+    again = with_picture(page, "b/1", seen((Category.NARRATIVE_TEXT, "a second picture"), confidence=0.6))
+    assert (again.confidence, "a second picture\n\nbehind them" in again.text) == (0.6, True)
+
+
+@pytest.mark.parametrize(
+    "little",
+    [
+        seen((Category.NARRATIVE_TEXT, "a sentence that nobody is sure of"), confidence=0.4),
+        seen((Category.NARRATIVE_TEXT, "ACME -- !! -- Co.")),
+        seen((Category.NARRATIVE_TEXT, "behind them")),
+        seen(),
+        PageRecord(number=1, error=Reason.DAMAGED),
+    ],
+)
+def test_of_a_picture_that_says_little_nothing_stays(little: PageRecord) -> None:
+    page = with_picture(OWN, "a/1", little)
+    assert [element.picture for element in page.elements] == [None, "b/1", None]
+    assert (page.text, page.source, page.confidence) == ("Pumps\n\nbehind them", "digital", None)

@@ -37,6 +37,7 @@ MAX_ELEMENTS = 200_000
 _MAX_MEMBERS = 10_000
 _MAX_RATIO = 200
 _RATIO_FROM = 8 << 20
+_DRAWING_S = 30.0
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
 
@@ -57,10 +58,11 @@ ReadPart = Callable[[str, bytes, "Scope"], "Content | None"]
 
 @dataclass(slots=True)
 class _Spent:
-    """What all the parts of one file have used together."""
+    """What all the parts of one file have used together, and may still use of space and of time to draw pages."""
 
     unpacked_bytes: int
     parts: int = 0
+    drawing_s: float = _DRAWING_S
     notices: set[Notice] = field(default_factory=set)
     pictures: Pictures = field(default_factory=Pictures)
 

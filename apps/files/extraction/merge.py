@@ -46,8 +46,10 @@ def _place(element: Element) -> float:
 
 
 def with_picture(own: PageRecord, picture: str, seen: PageRecord) -> PageRecord:
-    """The page with what was recognised in a picture on it in that one's place; nothing where it says little."""
-    kept = _worth_keeping(seen)
+    """The page with what was recognised in a picture on it in that one's place; nothing where it says little, and
+    nothing twice."""
+    said = page_text(own.elements)
+    kept = [element for element in _worth_keeping(seen) if element.text not in said]
     elements: list[Element] = []
     for element in own.elements:
         elements += kept if element.picture == picture else [element]

@@ -47,6 +47,10 @@ class Pictures:
         self._count = 0
         self._file: IO[bytes] | None = None
 
+    @property
+    def full(self) -> bool:
+        return self._count >= PICTURES_MAX or self._room <= 0
+
     def add(self, size: int, load: Callable[[], bytes], *, most: int = 1) -> list[str]:
         """Names (`Element.picture`) of the first `most` pages of a picture; none when it is small, no picture, or known
         already. Raises ExtractionFailed for what should have been recognised and cannot be."""
@@ -54,6 +58,9 @@ class Pictures:
             raise ExtractionFailed(Reason.TOO_LARGE)
         self._room -= size
         data = load()
+        self._room -= max(0, len(data) - size)
+        if len(data) > PICTURE_MAX_BYTES:
+            raise ExtractionFailed(Reason.TOO_LARGE)
         key = sha256(data).hexdigest()[:_KEY_CHARS]
         if not is_picture(data) or key in self._places:
             return []

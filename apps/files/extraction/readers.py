@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import BinaryIO
 
 from apps.files.extraction.content import OLE, Content, Scope, opened_ole
 from apps.files.extraction.pictures import is_picture
-from apps.files.extraction.types import PICTURES_MAX, Element, ExtractionFailed, Notice, Reason
+from apps.files.extraction.types import PICTURES_MAX, ExtractionFailed, Reason
 from apps.files.types import Kind, kind_of
 
 TNEF = b"\x78\x9f\x3e\x22"
@@ -67,7 +64,9 @@ def read_part(name: str, data: bytes, scope: Scope) -> Content | None:
     if data.startswith(OLE) and (packed := _object(data)) is not None:
         return read_part(packed[0] or name, packed[1], scope)
     if data.startswith(b"%PDF-"):
-        return _pdf(data, scope)
+        from apps.files.extraction.pdf import inside
+
+        return inside.read(data, scope)
     if is_picture(data):
         return Content([[place] for place in scope.picture(len(data), lambda: data, most=PICTURES_MAX)])
     if data.startswith(TNEF):
@@ -119,24 +118,3 @@ def _native(data: bytes) -> tuple[str, bytes]:
     at = 8 + skip
     size = int.from_bytes(rest[at : at + 4], "little")
     return label.decode("latin-1"), rest[at + 4 : at + 4 + size]
-
-
-def _pdf(data: bytes, scope: Scope) -> Content:
-    """Text of the pages of a PDF inside, and of files inside that; pages that are pictures are left out, and it is said
-    so."""
-    from apps.files.extraction.pdf.attached import embedded, pinned_to
-    from apps.files.extraction.pdf.document import PdfDocument
-    from apps.files.extraction.pdf.read import read_pages
-
-    sections: list[list[Element]] = []
-    with tempfile.TemporaryFile(dir=os.curdir) as file:
-        file.write(data)
-        file.flush()
-        with PdfDocument(file.fileno(), len(data)) as document:
-            for page in read_pages(document, 1, pinned=lambda annotation: pinned_to(annotation, scope)):
-                if page.needs_ocr or page.error:
-                    scope.notice(Notice.PARTS_UNREAD)
-                # The boxes are those of another file's pages.
-                sections.append([replace(element, box=None, lines=()) for element in page.elements])
-            sections += embedded(document, scope)
-    return Content(sections)
