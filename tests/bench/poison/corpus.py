@@ -11,6 +11,7 @@ def corpus() -> list[Poison]:
         *pdfs.poisons(),
         *archives.poisons(),
         *pictures.poisons(),
+        *pictures.inside(),
         *markup.poisons(),
         *markup.mislabelled(),
         *tables.poisons(),

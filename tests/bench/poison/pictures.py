@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from PIL import Image
 
 from tests.bench.poison.types import Poison, named
-from tests.factories import documents, formats
+from tests.factories import documents, formats, pictured
 
 SIDE = 100_000
 
@@ -139,3 +139,38 @@ def poisons() -> Iterator[Poison]:
         nested_boxes=lambda: nested_boxes(50_000),
         box_of_no_size=lambda: _box(b"ftyp", b"heic\0\0\0\0mif1heic") + bytes(4_000),
     )
+
+
+def _slides(pictures: Iterable[bytes]) -> bytes:
+    """A presentation with one of the pictures on each slide."""
+    return pictured.presentation([(f"slide {number}", [data]) for number, data in enumerate(pictures, start=1)])
+
+
+def inside() -> Iterator[Poison]:
+    """Documents around such pictures."""
+    harm: tuple[Callable[[], bytes], ...] = (
+        documents.pixel_bomb,
+        png_text_bomb,
+        lambda: png(9, 9, body=zlib.compress(bytes(200 << 20), 9)),
+        lambda: png(7_000, 7_000, body=b"no pixels"),
+        lambda: jpeg(65_500, 700),
+        lambda: _saved("JPEG", (900, 900))[:4_000],
+        lambda: tiff(400, 400, following=8),
+        lambda: webp(1 << 24, 1 << 24),
+        lambda: heic(640, 640),
+    )
+    yield from named(
+        "pptx",
+        pictures_that_harm=lambda: _slides(make() for make in harm),
+        more_pictures_than_allowed=lambda: _slides(png(300, 101 + number, body=b"-") for number in range(1_500)),
+        one_picture_everywhere=lambda: _slides([_saved("PNG", (300, 300))] * 1_500),
+    )
+    yield from named("docx", pictures_cut_short=lambda: pictured.word([_saved("JPEG", (400, 400)), "text"])[:-900])
+    yield from named(
+        "html",
+        pictures_of_nothing=lambda: b"<p>text</p>" + b'<img src="data:image/png;base64,AAAA">' * 200_000,
+        picture_without_end=lambda: b'<p>text</p><img src="data:image/png;base64,' + b"A" * (9 << 20),
+    )
+    yield from named("eml", pictures_attached=lambda: formats.mail("x", "y", attachments={
+        f"{number}.png": make() for number, make in enumerate(harm)
+    }))  # fmt: skip
