@@ -16,10 +16,9 @@ from apps.core.ids import parse_id
 from apps.files import extraction
 from apps.files.access import access_file, access_files, visible_files
 from apps.files.models import File, FileState, Page, PageState
-from apps.files.types import FileError, FileInfo, FileSummary
+from apps.files.types import MAX_PAGES, FileError, FileInfo, FileSummary
 
 LIST_LIMIT = 200
-PAGE_LIMIT = 2_000
 
 
 _LEFT = """
@@ -152,7 +151,7 @@ def list_pages(actor: Actor, file_id: object) -> list[PageInfo]:
     """Every page of the file, in order; those that were not reached yet are `pending`."""
     file = access_file(actor, file_id)
     fields = ("number", "state", "source", "width", "height", "error_code", "error_message")
-    known = {page.number: page for page in Page.objects.filter(file=file).only(*fields)[:PAGE_LIMIT]}
+    known = {page.number: page for page in Page.objects.filter(file=file).only(*fields)[:MAX_PAGES]}
     count = max(file.page_count or 0, *known, 0)
     return [_page_info(known[number]) if number in known else _unread(number) for number in range(1, count + 1)]
 

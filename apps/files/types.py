@@ -229,11 +229,15 @@ FAULTS: Mapping[str, str] = {
     "expired": "The upload was not finished in time. Upload the file again.",
 }
 
+MAX_PAGES = 2_000
+"""Pages that are read of one file: kinds without pages of their own are cut into some of 3,000 characters."""
+
 NOTICES: Mapping[str, str] = {
     "depth_limited": "Files inside files were read to a depth of three only.",
     "parts_unread": "Some of the files or pictures inside could not be read.",
     "pictures_unread": "Some of the pictures inside were not recognised: too many, too large, or damaged.",
-    "cut_short": "There is more in the file than can be read; its beginning was.",
+    "cut_short": f"There is more in the file than can be read: of its beginning, {MAX_PAGES:,} pages at most were. "
+    "Split the file to have all of it read.",
     "tables_cut": "Some of the tables were left out: a file can have 100, of 500 columns each.",
     "tables_unread": "The file's tables could not be made ready for questions in SQL. Its text was read.",
     "tables_too_large": "The file's tables are too large for questions in SQL. Split the file. Its text was read.",

@@ -8,10 +8,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from PIL import Image
 
 from apps.files.models import Page, Passage
 from apps.files.storage import storage
-from tests.factories import documents
+from apps.files.types import MAX_PAGES
+from tests.factories import documents, formats
 from tests.factories.files import Caller, drain, object_store
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -56,9 +58,24 @@ def test_bad_files_fail_with_a_reason(
     assert caller.ingest("next.txt", b"The next file is read as ever.")["state"] == "ready"
 
 
-def test_too_many_pages_are_refused_before_they_are_read(caller: Caller, settings: Any) -> None:
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.pdf", documents.too_many_pages_pdf(21)), ("a.log", b"served from the store in some time\n" * 4_000)],
+)
+def test_of_too_many_pages_the_first_are_published_and_it_is_said(
+    caller: Caller, settings: Any, name: str, data: bytes
+) -> None:
     settings.FILE_MAX_PAGES = 20
-    file = caller.ingest("a.pdf", documents.too_many_pages_pdf(21))
+    file = caller.ingest(name, data)
+    assert (file["state"], file["page_count"], file["pages_ready"]) == ("ready", 20, 20)
+    assert [notice["code"] for notice in file["notices"]] == ["cut_short"]
+    assert f"{MAX_PAGES:,} pages" in file["notices"][0]["message"]
+    assert Page.objects.count() == 20
+
+
+def test_pictures_of_too_many_pages_are_refused_before_they_are_read(caller: Caller, settings: Any) -> None:
+    settings.FILE_MAX_PAGES = 20
+    file = caller.ingest("a.tiff", formats.tiff([Image.new("L", (8, 8))] * 21))
     assert (file["state"], file["error"]["code"]) == ("failed", "too_many_pages")
     assert not Page.objects.exists()
 

@@ -336,11 +336,11 @@ def pixel_bomb() -> bytes:
 
 
 def too_many_pages_pdf(pages: int) -> bytes:
-    """Empty pages, small enough to make by the thousand."""
+    """Pages of a few words, small enough to make by the thousand."""
     buffer = io.BytesIO()
     canvas = Canvas(buffer, pagesize=A4)
     for number in range(pages):
-        canvas.drawString(MARGIN, MARGIN, str(number))
+        canvas.drawString(MARGIN, A4[1] / 2, f"Page {number} of far too many.")
         canvas.showPage()
     canvas.save()
     return buffer.getvalue()

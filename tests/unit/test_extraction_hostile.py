@@ -13,20 +13,25 @@ from pathlib import Path
 import psutil
 import pytest
 
-from apps.files.extraction import ExtractionFailed, Limits, PageRecord, Reason, render_page, run
-from apps.files.extraction.types import Kind
+from apps.files.extraction import Document, ExtractionFailed, Limits, PageRecord, Reason, render_page, run
+from apps.files.extraction.paging import PAGE_CHARS
+from apps.files.extraction.process import OnStart
+from apps.files.extraction.types import Kind, Notice
+from apps.files.types import MAX_PAGES
 from tests.factories import documents, hostile
 
 LIMITS = Limits(page_s=4, wall_s=30, cpu_s=30, memory_bytes=768 << 20, max_pages=200)
 PATIENCE_S = 45
 
 
-def read(path: Path, data: bytes, kind: Kind, limits: Limits = LIMITS) -> list[PageRecord] | Reason:
+def read(
+    path: Path, data: bytes, kind: Kind, limits: Limits = LIMITS, on_start: OnStart | None = None
+) -> list[PageRecord] | Reason:
     path.write_bytes(data)
     pages: list[PageRecord] = []
     started = time.monotonic()
     try:
-        run(path, kind, limits=limits, on_page=pages.append)
+        run(path, kind, limits=limits, on_page=pages.append, on_start=on_start)
     except ExtractionFailed as failed:
         return failed.reason
     finally:
@@ -74,7 +79,6 @@ def test_a_hostile_page_is_read_or_refused_within_bounds(
         (documents.encrypted_pdf(), Reason.ENCRYPTED),
         (hostile.looping_pages(), None),
         (hostile.lying_page_count(5_000_000), None),
-        (documents.too_many_pages_pdf(250), Reason.TOO_MANY_PAGES),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, data: bytes, reason: Reason | None) -> None:
@@ -82,9 +86,23 @@ def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, data: bytes, reason
     if reason is not None:
         assert found is reason
     elif isinstance(found, Reason):
-        assert found in (Reason.DAMAGED, Reason.TOO_MANY_PAGES)
+        assert found is Reason.DAMAGED
     else:
         assert len(found) <= LIMITS.max_pages
+
+
+@pytest.mark.parametrize("pages", [201, 20_000])
+def test_a_pdf_without_end_is_read_to_the_bound_and_it_is_said(tmp_path: Path, pages: int) -> None:
+    started: list[Document] = []
+    found = texts(read(tmp_path / "x.pdf", documents.too_many_pages_pdf(pages), "pdf", on_start=started.append))
+    assert found == [f"Page {number} of far too many." for number in range(200)]
+    assert [(document.page_count, document.notices) for document in started] == [(200, (Notice.CUT_SHORT,))]
+
+
+def test_as_many_pages_as_are_read_are_not_cut(tmp_path: Path) -> None:
+    started: list[Document] = []
+    read(tmp_path / "x.pdf", documents.too_many_pages_pdf(200), "pdf", on_start=started.append)
+    assert [(document.page_count, document.notices) for document in started] == [(200, ())]
 
 
 @pytest.mark.parametrize("keep", [0.1, 0.5, 0.9, 0.99])
@@ -190,10 +208,22 @@ def test_a_picture_that_ends_early_is_still_a_page(tmp_path: Path) -> None:
     assert failed.value.reason is Reason.DAMAGED
 
 
-@pytest.mark.parametrize("kind", ["text", "markdown"])
+@pytest.mark.parametrize("kind", ["text", "markdown", "code", "html", "rtf"])
 def test_text_of_one_endless_line(tmp_path: Path, kind: Kind) -> None:
-    found = read(tmp_path / "x.txt", b"x" * (2 << 20), kind)
-    assert found is Reason.TOO_MANY_PAGES
+    started: list[Document] = []
+    data = (b"{\\rtf1 " if kind == "rtf" else b"") + b"x" * (2 << 20)
+    found = texts(read(tmp_path / "x.txt", data, kind, on_start=started.append))
+    assert found == ["x" * PAGE_CHARS] * 200
+    assert started == [Document(page_count=200, notices=(Notice.CUT_SHORT,))]
+
+
+def test_a_log_as_large_as_an_upload_may_be(tmp_path: Path) -> None:
+    """One letter beyond the basic plane makes every other take four bytes."""
+    line = b"12:00:00 INFO the request was served from the store in some milliseconds\n"
+    data = line * ((100 << 20) // len(line) - 1) + "\U0001f642".encode()
+    found = texts(read(tmp_path / "x.log", data, "text", Limits()))
+    assert len(found) == MAX_PAGES
+    assert min(map(len, found)) > PAGE_CHARS - len(line)
 
 
 @pytest.mark.parametrize("body", [mark * 100_000 for mark in (b"*", b"|", b"- ", b"#", b"`", b"> ")])

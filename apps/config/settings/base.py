@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from django.urls import reverse_lazy
 
 from apps.config.env import REPOSITORY, env
+from apps.files.types import MAX_PAGES
 from inference.admission import read_policy
 
 _env = env()
@@ -296,7 +297,7 @@ CLAMD_SOCKET = _env.clamd_socket
 CONNECTOR_ROOTS = [root for root in _env.connector_roots.split(":") if root]
 
 FILE_MAX_BYTES = 100 << 20
-FILE_MAX_PAGES = 2_000
+FILE_MAX_PAGES = MAX_PAGES
 FILE_PART_BYTES = 8 << 20
 FILE_LEASE_S = _env.file_lease_s
 FILES_PER_MESSAGE = 20

@@ -42,10 +42,11 @@ def _pdf(job: Job) -> Iterator[_Said]:
 
     source = int(job["source"])
     with PdfDocument(source, os.fstat(source).st_size) as document:
-        count, most = document.page_count, int(job["max_pages"])
-        if count > most:
-            raise ExtractionFailed(Reason.TOO_MANY_PAGES)
+        most = int(job["max_pages"])
+        count = min(document.page_count, most)
         attached, scope = _attached(job, document, most - count)
+        if document.page_count > count:
+            scope.notice(Notice.CUT_SHORT)
         notices = tuple(sorted(scope.spent.notices))
         yield Document(page_count=count + len(attached), title=document.title, notices=notices)
         headings = tuple(Heading(level, text) for level, text in job["headings"])
@@ -53,6 +54,7 @@ def _pdf(job: Job) -> Iterator[_Said]:
         yield from read_pages(
             document,
             int(job["first"]),
+            count,
             headings=headings,
             skip=skip,
             announce=lambda number: say({"at": number}),
@@ -100,10 +102,6 @@ def _pinned(unpacked_bytes: int) -> Callable[[object], list[Element]]:
     return read
 
 
-_CUT = frozenset({"sheet", "csv", "zip", "eml", "msg"})
-"""Kinds whose beginning is of use without their end."""
-
-
 def _flowing(job: Job) -> Iterator[_Said]:
     """Kinds without pages of their own: all elements first, then cut."""
     from apps.files.extraction.content import MAX_ELEMENTS, Scope
@@ -116,8 +114,6 @@ def _flowing(job: Job) -> Iterator[_Said]:
     if not content.elements:
         raise ExtractionFailed(Reason.EMPTY)
     pages, most = cut_pages(*content.sections), int(job["max_pages"])
-    if len(pages) > most and job["kind"] not in _CUT:
-        raise ExtractionFailed(Reason.TOO_MANY_PAGES)
     if len(pages) > most or len(content.elements) >= MAX_ELEMENTS:
         scope.notice(Notice.CUT_SHORT)
     pages = pages[:most]

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Literal
 
 from apps.core.errors import AppError
+from apps.files.types import MAX_PAGES
 from apps.files.types import Kind as Kind
 from apps.files.types import Locator as Locator
 
@@ -223,7 +224,7 @@ class Document:
 class Limits:
     """Bounds of one extraction. Time is what the child takes; time spent by the caller's `on_page` is not counted."""
 
-    max_pages: int = 2_000
+    max_pages: int = MAX_PAGES
     wall_s: float = 600.0
     page_s: float = 15.0
     cpu_s: int = 400

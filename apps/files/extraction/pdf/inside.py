@@ -14,6 +14,7 @@ from apps.files.extraction.pdf.document import PdfDocument
 from apps.files.extraction.pdf.read import read_pages
 from apps.files.extraction.pdf.render import pixels, scale_for
 from apps.files.extraction.types import Element, ExtractionFailed, Notice, PageRecord, Reason
+from apps.files.types import MAX_PAGES
 
 _DPI = 200
 _MAX_PIXELS = 25_000_000
@@ -27,7 +28,10 @@ def read(data: bytes, scope: Scope) -> Content:
         file.write(data)
         file.flush()
         with PdfDocument(file.fileno(), len(data)) as document:
-            pages = read_pages(document, 1, pinned=lambda annotation: pinned_to(annotation, scope))
+            last = min(document.page_count, MAX_PAGES)
+            if document.page_count > last:
+                scope.notice(Notice.CUT_SHORT)
+            pages = read_pages(document, 1, last, pinned=lambda annotation: pinned_to(annotation, scope))
             sections = [_elements(document, page, scope) for page in pages]
             return Content([*sections, *embedded(document, scope)])
 

@@ -90,18 +90,19 @@ def _finished(
 def read_pages(
     document: PdfDocument,
     first: int,
+    last: int,
     *,
     headings: tuple[Heading, ...] = (),
     skip: frozenset[int] = frozenset(),
     announce: Callable[[int], None] = lambda number: None,
     pinned: Pinned | None = None,
 ) -> Iterator[PageRecord]:
-    """Records of pages `first` to the last. `announce` hears which page is read next; those in `skip` are not.
+    """Records of pages `first` to `last`. `announce` hears which page is read next; those in `skip` are not.
     `pinned` reads the files that are pinned to pages."""
     outline = Outline(headings)
     before: deque[frozenset[furniture.Mark]] = deque(maxlen=2)
     waiting: PageRecord | None = None
-    for number in range(first, document.page_count + 1):
+    for number in range(first, last + 1):
         if number in skip:
             record = PageRecord(number=number, error=Reason.CRASHED)
         else:
