@@ -6,7 +6,8 @@ class ConversationsConfig(AppConfig):
     label = "conversations"
 
     def ready(self) -> None:
-        from apps.conversations.services.forgetting import SENT_PASSAGES
+        from apps.conversations.services.forgetting import QUOTES, SENT_PASSAGES
         from apps.files.public import add_store
 
         add_store(SENT_PASSAGES)
+        add_store(QUOTES)

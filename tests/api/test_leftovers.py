@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from apps.conversations.eventlog import log_key
 from apps.conversations.models import Message, Run
+from apps.conversations.services import conversations, forgetting
 from apps.core.ids import new_id
 from apps.core.valkey import valkey
 from apps.files import services, tasks
@@ -42,6 +44,7 @@ SEEN = {
     "objects": "/original",
     "references of copies": "files_file.same_as_id",
     "passages sent to models": "conversations_run.context",
+    "quotes in answers": "conversations_message.citations",
     **{store.name: f"{store.model._meta.db_table}.file_id" for store in stores() if store.model},
 }
 
@@ -55,6 +58,19 @@ def caller(tmp_path: Path, settings: Any) -> Iterator[Caller]:
 
 def places(found: list[Finding]) -> set[str]:
     return {finding.place for finding in found}
+
+
+@contextmanager
+def locked(message: Message) -> Iterator[None]:
+    """Somebody else holds the message, as who copies its conversation does."""
+    other = connection.copy()
+    try:
+        with other.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("SELECT FROM conversations_message WHERE id = %s FOR NO KEY UPDATE", [message.id])
+            yield
+    finally:
+        other.close()
 
 
 def delete(caller: Caller, spread: Spread) -> None:
@@ -82,12 +98,12 @@ def test_it_is_found_everywhere_before_and_nowhere_after(caller: Caller) -> None
     kept = [finding for finding in scan(spread.file.id, MARKERS) if finding.store == "database"]
     assert places(kept) == {
         "files_file.id", "files_deletion_receipt.id", "conversations_message.file_ids", "conversations_message.text",
-        "conversations_message.citations",
     }  # fmt: skip
     assert all(finding.kept for finding in kept)
     answer = Message.objects.get(run_id=spread.run_id, role="assistant")
     assert MARKERS[0] in answer.text
-    assert MARKERS[0] in str(answer.citations), "a quote in an answer is the conversation's own"
+    (citation,) = answer.citations
+    assert (citation["n"], citation["page"], citation["file_id"], citation["text"]) == (1, 1, None, "")
 
 
 @pytest.mark.parametrize("skipped", sorted(SEEN))
@@ -101,6 +117,45 @@ def test_it_goes_red_for_each_store_that_the_removal_forgets(caller: Caller, ski
     assert any(SEEN[skipped] in place for place in places(leftovers(file.id)))
     tasks.purge(str(file.id))
     assert leftovers(file.id) == []
+
+
+def test_quotes_go_from_every_copy_of_an_answer_and_other_files_keep_theirs(caller: Caller) -> None:
+    """In more messages than one statement takes; of an answer that cites two files, the other's stay as they are."""
+    spread = spread_file(caller)
+    answer = Message.objects.get(run_id=spread.run_id, role="assistant")
+    other = {**answer.citations[0], "n": 2, "file_id": str(new_id()), "file_name": "b.txt", "text": "of another file"}
+    spoilt = {**answer.citations[0], "n": 3, "sql": MARKERS[0], "rows": [MARKERS[1]], "unsupported": ["42"]}
+    Message.objects.bulk_create(
+        Message(
+            conversation_id=answer.conversation_id, organization_id=answer.organization_id, seq=100 + number,
+            role="assistant", citations=[*answer.citations, other, spoilt],
+        )
+        for number in range(2 * forgetting.BATCH + 1)
+    )  # fmt: skip
+    copy = conversations.branch_conversation(caller.actor, id=answer.conversation_id, message_id=answer.id)
+
+    delete(caller, spread)
+
+    assert leftovers(spread.file.id, MARKERS) == []
+    blank: dict[str, Any] = {"file_id": None, "file_name": "", "heading": "", "text": "", "boxes": []}
+    kept = {key: answer.citations[0][key] for key in ("passage_id", "page", "table", "source", "attributed")}
+    for message in Message.objects.filter(seq__gte=100):
+        first, second, third = message.citations
+        assert first == {"n": 1, "unsupported": [], **kept, **blank}
+        assert second == other
+        assert third == {"n": 3, "unsupported": ["42"], **kept, **blank}
+    copied = Message.objects.get(conversation_id=copy["id"], role="assistant")
+    assert copied.citations == [{"n": 1, "unsupported": [], **kept, **blank}]
+
+
+def test_a_message_that_somebody_copies_is_not_waited_for(caller: Caller) -> None:
+    spread = spread_file(caller)
+    answer = Message.objects.get(run_id=spread.run_id, role="assistant")
+    services.delete_file(caller.actor, spread.file.id)
+    with locked(answer), pytest.raises(Retryable, match="quotes in answers"):
+        removal.purge(spread.file.id)
+    tasks.purge(str(spread.file.id))
+    assert removal.leftovers(spread.file.id) == {}
 
 
 def test_every_store_has_its_seeded_bug() -> None:

@@ -35,7 +35,9 @@ class LocatorSerializer(serializers.Serializer[Any]):
 class CitationSerializer(serializers.Serializer[Any]):
     n = serializers.IntegerField(help_text="The number by which the answer refers to it, as in [1].")
     passage_id = serializers.UUIDField()
-    file_id = serializers.UUIDField()
+    file_id = serializers.UUIDField(
+        allow_null=True, help_text="Null once the file is deleted: its name and the passage are gone with it."
+    )
     file_name = serializers.CharField()
     page = serializers.IntegerField(help_text="0 where a table of a sheet is cited.")
     table = serializers.IntegerField(

@@ -138,7 +138,7 @@ def restore_conversation(actor: Actor, *, id: UUID) -> View:
 def branch_conversation(actor: Actor, *, id: UUID, message_id: UUID) -> View:
     """A new conversation that holds the branch ending at `message_id`; finished messages only."""
     source = access_conversation(actor, id)
-    path = branch_path(source.id, access_message(actor, source, message_id).id, limit=MAX_BRANCH_MESSAGES)
+    path = branch_path(source.id, access_message(actor, source, message_id).id, limit=MAX_BRANCH_MESSAGES, lock=True)
     path = [message for message in path if message.status not in ACTIVE]
     target = Conversation.objects.create(
         organization_id=actor.organization_id,
@@ -175,12 +175,17 @@ def branch_conversation(actor: Actor, *, id: UUID, message_id: UUID) -> View:
     return announce(target)
 
 
-def branch_path(conversation_id: UUID, leaf_id: UUID | None, *, limit: int) -> list[Message]:
-    """The messages from the root to `leaf_id`, oldest first; the newest `limit` of a longer branch."""
+def branch_path(conversation_id: UUID, leaf_id: UUID | None, *, limit: int, lock: bool = False) -> list[Message]:
+    """The messages from the root to `leaf_id`, oldest first; the newest `limit` of a longer branch.
+
+    `lock`: keep them as they are to the end of the transaction, so that no copy brings back what was blanked meanwhile.
+    """
     if leaf_id is None:
         return []
     with connection.cursor() as cursor:
         cursor.execute(_BRANCH, {"c": conversation_id, "leaf": leaf_id, "limit": limit})
         order = {id: place for place, (id,) in enumerate(cursor.fetchall())}
     rows = Message.objects.filter(conversation_id=conversation_id, id__in=list(order))
+    if lock:
+        rows = rows.select_for_update(no_key=True)
     return sorted(rows, key=lambda row: order[row.id])

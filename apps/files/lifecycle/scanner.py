@@ -24,7 +24,6 @@ KEPT: dict[str, str] = {
     "files_sync_item.external_id": "the name of an item that is still there outside",
     "conversations_message.file_ids": "the conversation's own: which files its questions named",
     "conversations_message.text": "the conversation's own words",
-    "conversations_message.citations": "the conversation's own: quotes in answers",
     "conversations_message.notices": "the conversation's own: pages that were not ready",
     "conversations_message.error": "the conversation's own words",
     "conversations_turnposting.lexeme": "the conversation's own words",

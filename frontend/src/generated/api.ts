@@ -29,8 +29,11 @@ export interface components {
             attributed?: boolean;
             /** @description x0, y0, x1, y1 as fractions of the page, origin at the top left. */
             boxes: number[][];
-            /** Format: uuid */
-            file_id: string;
+            /**
+             * Format: uuid
+             * @description Null once the file is deleted: its name and the passage are gone with it.
+             */
+            file_id: string | null;
             file_name: string;
             heading: string;
             /** @description Where a person finds the passage, where a page would not say it. */

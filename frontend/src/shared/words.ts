@@ -1,6 +1,11 @@
 /** Sentences that more than one feature says. Pure. */
 import type { Citation, Survey } from '@/shared/api'
 
+/** Instead of the passage of a file that was deleted. */
+export const PASSAGE_GONE = 'This file was deleted, and the passage that the answer used with it. The answer stays as it was.'
+
+export const sourceName = ({ file_id, file_name }: Pick<Citation, 'file_id' | 'file_name'>): string => (file_id ? file_name : 'Deleted file')
+
 /** Where in its file a source stands. */
 export function sourcePlace({ table, page, locator }: Pick<Citation, 'table' | 'page' | 'locator'>): string {
   if (table) return `table ${table}`

@@ -4,7 +4,7 @@ import { CopyButton, doubtOf, Markdown } from '@/shared/markdown'
 import { Button, IconButton, Menu, Notice } from '@/shared/ui'
 import { IconBranch, IconError, IconInfo, IconMore, IconRetry } from '@/shared/ui/icons'
 import type { Citation, Message, RunError, RunNotice } from '@/shared/api'
-import { sourcePlace } from '@/shared/words'
+import { sourceName, sourcePlace } from '@/shared/words'
 import { BranchSwitcher } from './BranchSwitcher'
 import styles from './Message.module.css'
 import { noticeText } from './notices'
@@ -99,7 +99,7 @@ function Sources({ citations, onCite }: { citations: readonly Citation[]; onCite
           <li key={citation.n}>
             <button type="button" className={styles.source} onClick={() => onCite(citation)}>
               <span className={styles.sourceNumber}>{citation.n}</span>
-              <span className={styles.sourceName}>{citation.file_name}</span>
+              <span className={styles.sourceName}>{sourceName(citation)}</span>
               <span className={styles.sourcePage}>{sourcePlace(citation)}</span>
             </button>
             <Doubt text={doubtOf(citation)} />

@@ -3,6 +3,7 @@ import { Suspense, lazy, useEffect, useRef } from 'react'
 import { NARROW, useMediaQuery } from '@/shared/hooks'
 import { Dialog, Skeleton } from '@/shared/ui'
 import type { Citation } from '@/shared/api'
+import { sourceName } from '@/shared/words'
 import styles from './ChatPage.module.css'
 
 const CitationViewer = lazy(() => import('@/features/citations'))
@@ -27,13 +28,13 @@ export function CitationPanel({ open, onSelect, onClose }: CitationPanelProps) {
   )
   if (narrow) {
     return (
-      <Dialog title={`Source: ${open.citation.file_name}`} hideTitle variant="sheet" onClose={onClose}>
+      <Dialog title={`Source: ${sourceName(open.citation)}`} hideTitle variant="sheet" onClose={onClose}>
         {viewer}
       </Dialog>
     )
   }
   return (
-    <SidePanel label={`Source: ${open.citation.file_name}`} onClose={onClose}>
+    <SidePanel label={`Source: ${sourceName(open.citation)}`} onClose={onClose}>
       {viewer}
     </SidePanel>
   )

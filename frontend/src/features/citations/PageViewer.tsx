@@ -1,6 +1,7 @@
 /** Turns the pages of one file: as a picture where there is one, and as text. */
 import { useState, type KeyboardEvent, type ReactNode } from 'react'
 import { ApiError, describeError, type Box, type FileRecord, type Id, type PageRecord } from '@/shared/api'
+import { PASSAGE_GONE } from '@/shared/words'
 import { Button, IconButton, Notice, Skeleton } from '@/shared/ui'
 import { IconClose, IconFitWidth, IconNext, IconPrevious, IconZoomIn, IconZoomOut } from '@/shared/ui/icons'
 import styles from './citations.module.css'
@@ -85,7 +86,7 @@ export function PageViewer({ fileId, fileName, page, onPage, passage = null, hea
       )}
       <div className={styles.body}>
         {gone ? (
-          <Gone passage={passage?.text ?? null} />
+          <Gone words="This file is not here any more. It was deleted." />
         ) : error && !file ? (
           <Failed error={error} onRetry={reload} passage={passage?.text ?? null} />
         ) : loading && !file ? (
@@ -248,11 +249,23 @@ function TextOfPage({ fileId, number, entry, passage }: TextOfPageProps) {
   return <PageText text={data.text} passage={passage} number={number} />
 }
 
-function Gone({ passage }: { passage: string | null }) {
+/** What is left of a citation whose file was deleted. */
+export function DeletedFile({ onClose, footer }: Pick<PageViewerProps, 'onClose' | 'footer'>) {
+  return (
+    <div className={styles.viewer}>
+      <Header name="Deleted file" file={null} entry={undefined} heading="" onClose={onClose} />
+      <div className={styles.body}>
+        <Gone words={PASSAGE_GONE} />
+      </div>
+      {footer}
+    </div>
+  )
+}
+
+function Gone({ words }: { words: string }) {
   return (
     <div className={styles.padded}>
-      <Notice>This file is not here any more. It was deleted.</Notice>
-      <Quoted passage={passage} />
+      <Notice>{words}</Notice>
     </div>
   )
 }

@@ -200,11 +200,21 @@ describe('the viewer', () => {
     expect(await screen.findByText(/The scan is too faint/)).toBeTruthy()
   })
 
-  test('a deleted file still shows what the answer used', async () => {
+  test('of a file that was deleted while its answer was open, no passage is shown either', async () => {
     file = null
     show(cite(1))
     expect(await screen.findByText('This file is not here any more. It was deleted.')).toBeTruthy()
-    expect(screen.getByText('Cedar beams carry the roof.')).toBeTruthy()
+    expect(screen.queryByText('Cedar beams carry the roof.')).toBeNull()
+  })
+
+  test.each([null, 1])('a citation whose file was deleted says so, and the others stay within reach', async (table) => {
+    const forgotten = cite(1, { file_id: null, file_name: '', text: '', heading: '', boxes: [], table })
+    const { onSelect } = show(forgotten, [forgotten, cite(2)])
+    expect(screen.getByText(/^This file was deleted, and the passage/)).toBeTruthy()
+    expect(screen.getByRole('heading', { name: 'Deleted file' })).toBeTruthy()
+    expect(screen.getByRole('button', { name: table ? '1 Deleted file table 1' : '1 Deleted file page 2' })).toBeTruthy()
+    await userEvent.click(screen.getByRole('button', { name: '2 survey.pdf page 2' }))
+    expect(onSelect).toHaveBeenCalledOnce()
   })
 
   test('lists all sources of the answer', async () => {

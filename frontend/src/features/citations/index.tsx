@@ -2,9 +2,9 @@
 import { useEffect, useRef, useState } from 'react'
 import { TableViewer } from '@/features/tables'
 import type { Citation } from '@/shared/api'
-import { sourcePlace } from '@/shared/words'
+import { sourceName, sourcePlace } from '@/shared/words'
 import styles from './citations.module.css'
-import { PageViewer } from './PageViewer'
+import { DeletedFile, PageViewer } from './PageViewer'
 
 export interface CitationViewerProps {
   citation: Citation
@@ -40,6 +40,7 @@ function CitedFile({ citation, citationKey, citations, onSelect, onClose }: Cita
       }}
     />
   )
+  if (!citation.file_id) return <DeletedFile onClose={onClose} footer={footer} />
   if (citation.table) {
     return (
       <TableViewer key={citationKey} fileId={citation.file_id} fileName={citation.file_name} table={citation.table} sql={citation.sql} onClose={onClose} footer={footer} />
@@ -73,7 +74,7 @@ function Sources({ citation, citations, onSelect }: Omit<CitationViewerProps, 'o
             <button ref={item.n === citation.n ? current : undefined} type="button" aria-current={item.n === citation.n || undefined} onClick={() => onSelect(item)}>
               <span className={styles.n}>{item.n}</span>
               <span className={styles.where}>
-                <span className={styles.file}>{item.file_name}</span>
+                <span className={styles.file}>{sourceName(item)}</span>
                 <span>{sourcePlace(item)}</span>
               </span>
             </button>

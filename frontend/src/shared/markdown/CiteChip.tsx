@@ -2,7 +2,7 @@
 import { createContext, use, useEffect, useId, useLayoutEffect, useRef, useState } from 'react'
 import { createPortal } from 'react-dom'
 import type { Citation } from '@/shared/api'
-import { sourcePlace } from '@/shared/words'
+import { PASSAGE_GONE, sourceName, sourcePlace } from '@/shared/words'
 import styles from './cite.module.css'
 import { doubtOfMark } from './doubt'
 
@@ -46,7 +46,7 @@ function CiteChip({ citation, doubt, onCite }: CiteChipProps) {
       <button
         type="button"
         className={styles.chip}
-        aria-label={`Source ${citation.n}: ${citation.file_name}, ${sourcePlace(citation)}${doubt ? `. ${doubt}` : ''}`}
+        aria-label={`Source ${citation.n}: ${sourceName(citation)}, ${sourcePlace(citation)}${doubt ? `. ${doubt}` : ''}`}
         data-doubt={doubt ? true : undefined}
         aria-describedby={anchor ? id : undefined}
         onClick={() => {
@@ -104,13 +104,13 @@ function CiteCard({ id, citation, doubt, anchor, onEnter, onLeave }: CiteCardPro
       onPointerLeave={onLeave}
     >
       <p className={styles.where}>
-        <span className={styles.file}>{citation.file_name}</span>
+        <span className={styles.file}>{sourceName(citation)}</span>
         <span>{sourcePlace(citation)}</span>
       </p>
       {citation.heading && <p className={styles.heading}>{citation.heading}</p>}
       {doubt && <p className={styles.doubt}>{doubt}</p>}
       <p className={styles.passage} dir="auto">
-        {citation.text}
+        {citation.file_id ? citation.text : PASSAGE_GONE}
       </p>
     </div>,
     anchor.closest('dialog') ?? document.body,

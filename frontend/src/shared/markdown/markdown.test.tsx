@@ -180,6 +180,13 @@ describe('citations', () => {
     expect(onCite).toHaveBeenCalledWith(citation(1))
   })
 
+  test('a mark for a deleted file stays, and says what is gone', async () => {
+    render(<Markdown text="A [1]." citations={[{ ...citation(1), file_id: null, file_name: '', heading: '', text: '', boxes: [] }]} />)
+    const chip = screen.getByRole('button', { name: 'Source 1: Deleted file, page 3' })
+    await userEvent.hover(chip)
+    await waitFor(() => expect(screen.getByRole('tooltip').textContent).toContain('This file was deleted'))
+  })
+
   test('what its source does not contain is told of a mark, to eyes and to ears', async () => {
     render(<Markdown text="A in May 2020 [1] and [2], all 480." citations={[{ ...citation(1), unsupported: ['480', 'May 2020'] }, { ...citation(2), unsupported: [] }]} />)
     const [doubted, other] = screen.getAllByRole('button')
