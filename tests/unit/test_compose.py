@@ -85,6 +85,12 @@ def test_all_that_keep_running_say_whether_they_are_well(pieces: dict[str, dict[
             assert service["restart"] == "unless-stopped", name
 
 
+def test_reading_files_gives_way_to_answers(pieces: dict[str, dict[str, Any]]) -> None:
+    """In the order of `nice` where the product runs without containers; what has no share has Docker's 1,024."""
+    shares = {name: service.get("cpu_shares", 1_024) for name, service in pieces.items()}
+    assert shares.pop("ocr") < shares.pop("worker") < min(shares.values())
+
+
 def test_only_loopback_is_published_and_the_stores_are_closed_off(compose: dict[str, Any]) -> None:
     published = {name: s["ports"] for name, s in compose["services"].items() if "ports" in s}
     assert set(published) == {"web", "s3", "runner"}
