@@ -12,6 +12,7 @@ from apps.files.indexing.embedding import as_literal
 from apps.files.indexing.lexical import CONFIGURATION as SEARCH_CONFIGURATION
 from apps.files.indexing.lexical import prepare
 from apps.files.indexing.vectors import embed_passages, embed_question
+from apps.files.pipeline.freshness import freshness_counts, recent_freshness
 from apps.files.pipeline.removal import add_store
 from apps.files.retrieval import (
     GivenSources,
@@ -48,9 +49,11 @@ __all__ = [
     "cite",
     "fit_found",
     "fit_sources",
+    "freshness_counts",
     "fuse",
     "prepare",
     "query_table",
+    "recent_freshness",
     "search_passages",
     "sources_block",
     "summarize_files",

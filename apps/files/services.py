@@ -109,6 +109,7 @@ def add_file(actor: Actor, *, file_id: UUID, name: str, data: bytes) -> FileInfo
         kind=kind,
         state=FileState.PROCESSING,
         stage=StageName.VERIFY,
+        uploaded_at=timezone.now(),
     )
     file.object_key = f"{removal.prefix(file)}/original"
     storage().put(file.object_key, data, content_type=content_type)
@@ -192,7 +193,7 @@ def _begin_processing(file: File, size: int, etags: dict[int, str]) -> None:
         part.etag = etags[part.number].strip('"')
     UploadPart.objects.bulk_update(planned, ["etag"])
     file.stage, file.upload_expires_at = StageName.VERIFY, None
-    file.state = FileState.PROCESSING
+    file.state, file.uploaded_at = FileState.PROCESSING, timezone.now()
     if size != file.size:
         file.state, file.stage = FileState.FAILED, ""
         file.error_code, file.error_message = "size_mismatch", FAULTS["size_mismatch"]
@@ -331,6 +332,8 @@ def _restart(file: File) -> None:
         Page.objects.filter(file=file, text="", state=PageState.READY).delete()
         FileStage.objects.filter(file=file).exclude(name=first).delete()
     file.state, file.stage = FileState.PROCESSING, first
+    if file.searchable_at is None:
+        file.uploaded_at = timezone.now()
     file.error_code = file.error_message = ""
     file.pages_failed = []
     file.save(force_update=True)

@@ -259,6 +259,32 @@ class Retryable(Exception):
     """Something outside the file failed; the same step may work later. The text is for logs and operators."""
 
 
+FIRST_PAGE, WHOLE_FILE = "first_page", "whole_file"
+"""What is measured from the end of an upload: until its first page could be searched, and until all of it could."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessCounts:
+    """A histogram of one of the two and one kind of file: files that took at most each bound, and all their seconds."""
+
+    what: str
+    kind: str
+    buckets: tuple[tuple[float, int], ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class RecentFreshness:
+    """Seconds from the end of the upload that half and 95 % of the recent files took. An empty `kind` is all kinds."""
+
+    kind: str
+    files: int
+    first_p50: float
+    first_p95: float
+    whole_p50: float
+    whole_p95: float
+
+
 @dataclass(frozen=True, slots=True)
 class DeletedFile:
     """A file whose remains are being removed, for stores that other apps keep."""

@@ -15,7 +15,7 @@ from django.contrib.auth.models import Group
 from django.contrib.postgres.fields import ArrayField
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.decorators import action, display
@@ -27,6 +27,7 @@ from apps.accounts.public import create_account
 from apps.conversations.models import Run
 from apps.conversations.public import usable_models
 from apps.files.models import File, FileStage, Passage, VectorVersion
+from apps.files.public import recent_freshness
 from apps.operations.forms import NewUserForm, UserForm
 
 admin.site.index_title = "Console"
@@ -233,6 +234,12 @@ class FileAdmin(ReadOnly, Bounded, ModelAdmin):  # type: ignore[misc]
     ordering = ("-id",)
     fields = (*list_display, "organization", "pages_ready", "pages_failed", "scanner", "error_code", "error_message")
     inlines = (FileStageInline,)
+    list_before_template = "operations/freshness.html"
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        context = {**(extra_context or {}), "freshness": recent_freshness()}
+        response: HttpResponse = super().changelist_view(request, context)
+        return response
 
 
 @admin.register(VectorVersion)

@@ -1,4 +1,5 @@
-"""`GET /metrics` for Prometheus: this web process's own series, and what all share: the registry and the line.
+"""`GET /metrics` for Prometheus: this web process's own series, and what all share: the registry, the line, and
+how long files took until they could be searched.
 
 Runners have an exporter of their own (PARLEY_RUNNER_METRICS_PORT). Readable with PARLEY_METRICS_TOKEN as a Bearer
 token, and without a token only from this machine.
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Collection, Iterable, Iterator
+from math import isinf
 
 import redis
 from django.conf import settings
@@ -16,11 +18,13 @@ from django.db import OperationalError, connection
 from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
 from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, Metric, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from apps.conversations.public import admission_policy
 from apps.core.valkey import valkey
+from apps.files.public import freshness_counts
+from apps.files.types import FIRST_PAGE, WHOLE_FILE
 from inference.admission.verbs import read_standings
 from inference.client import read_records
 from inference.registry import Record
@@ -40,6 +44,7 @@ class SharedCollector(Collector):
             records = read_records(valkey())
             yield from _replicas(records)
             yield from _standings({record.replica.line for record in records})
+            yield from _freshness()
         except redis.RedisError:
             yield _up("valkey", False)
         else:
@@ -100,6 +105,25 @@ def _standings(models: Collection[str]) -> Iterator[Metric]:
             tickets.add_metric((model, waiting.lane.value, waiting.tier.value), waiting.tickets)
             tokens.add_metric((model, waiting.lane.value, waiting.tier.value), waiting.tokens)
     yield from (tickets, tokens, rate, forecast, level)
+
+
+def _freshness() -> Iterator[Metric]:
+    told = {
+        FIRST_PAGE: HistogramMetricFamily(
+            "parley_file_first_page_searchable_seconds",
+            "From the end of an upload until its first page could be searched.",
+            labels=("kind",),
+        ),
+        WHOLE_FILE: HistogramMetricFamily(
+            "parley_file_searchable_seconds",
+            "From the end of an upload until all that could be read of it could be searched.",
+            labels=("kind",),
+        ),
+    }
+    for counts in freshness_counts():
+        buckets = [("+Inf" if isinf(bound) else str(bound), count) for bound, count in counts.buckets]
+        told[counts.what].add_metric((counts.kind,), buckets, counts.seconds)
+    yield from told.values()
 
 
 def _line() -> Iterator[Metric]:

@@ -104,6 +104,10 @@ class File(models.Model):
     upload_expires_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
+    # When it was last given to be read, and when its first page and all of it could be searched (`freshness`).
+    uploaded_at = models.DateTimeField(null=True)
+    first_searchable_at = models.DateTimeField(null=True)
+    searchable_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)
     purged_at = models.DateTimeField(null=True)
 
@@ -125,6 +129,11 @@ class File(models.Model):
                 fields=["deleted_at"],
                 name="files_unpurged",
                 condition=models.Q(purged_at=None, state=FileState.DELETED),
+            ),
+            models.Index(
+                fields=["-searchable_at"],
+                name="files_searchable",
+                condition=models.Q(searchable_at__isnull=False),
             ),
         ]
         constraints: ClassVar[list[models.BaseConstraint]] = [

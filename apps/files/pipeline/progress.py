@@ -28,6 +28,7 @@ from apps.files.models import (
     StageName,
     StageState,
 )
+from apps.files.pipeline.freshness import note_searchable
 from apps.files.pipeline.leases import Claim, arm, fence, finish, lock_stages
 from apps.files.selectors import file_info
 from apps.files.types import FAULTS, UNLOCKABLE
@@ -171,6 +172,7 @@ def _settle(file: File, counts: _Counts, *, embedded: bool) -> None:
         file.error_code = CANCELLED if stopped else "pages_failed" if counts.failed else ""
         file.error_message = _unreadable(counts.failed, stopped=stopped) if counts.failed else ""
         file.searchable = Searchable.HYBRID if embedded else Searchable.KEYWORD
+        note_searchable(file)
 
 
 def _unreadable(numbers: list[int], *, stopped: bool) -> str:
