@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0004_storage_limits'),
-        ('files', '0009_tables'),
+        ('files', '0010_locators'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
