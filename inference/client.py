@@ -261,6 +261,11 @@ class ReplicaPool:
         """As this process sees them: a replica that keeps failing here is quarantined, whatever was published."""
         return tuple(m.seen().replica for m in self._members.values())
 
+    def usable(self, model: str, region: str = "") -> tuple[ReplicaInfo, ...]:
+        """The replicas of a model that may get answers at this moment."""
+        now = time.monotonic()
+        return tuple(m.info for m in self._members_of(model, region) if m.is_usable(now))
+
     def candidates(self) -> tuple[Candidate, ...]:
         """The models as routing weighs them, as this process sees their replicas."""
         return candidates_of(member.seen() for member in self._members.values())

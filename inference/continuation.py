@@ -1,17 +1,17 @@
-"""May an answer that broke off go on elsewhere? The rules of refusal, as one pure function.
+"""May an answer that broke off go on elsewhere, and from its token ids? The rules, as pure functions.
 
-Responsible for: the verdict and its reason in words. Leaves to the caller how an answer is continued (`Resume`), begun
-again, or ended.
+Responsible for: the verdict and its reason in words; which replicas read ids and think alike. Leaves to the caller how
+an answer is continued (`Resume`), begun again, or ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from inference.protocol import InferenceError
+from inference.protocol import InferenceError, ReplicaInfo
 
 # Request fields under which engines constrain what is written (OpenAI's, vLLM's present and former names).
 _CONSTRAINTS = ("structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar")
@@ -35,6 +35,39 @@ class Written:
     choices: int = 1
     structured: bool = False
     dispatched: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who wrote an answer so far. Digests as in `ReplicaInfo`."""
+
+    replica: str = ""
+    weights: str = ""
+    tokenizer: str = ""
+
+    @classmethod
+    def of(cls, replica: ReplicaInfo) -> Origin:
+        return cls(replica.id, replica.weights_digest, replica.tokenizer_digest)
+
+    def reads_alike(self, replica: ReplicaInfo) -> bool:
+        """Whether ids stand for the same text there. Of two whose tokenizers nobody knows only the same replica does:
+        the text is understood by all."""
+        if self.tokenizer or replica.tokenizer_digest:
+            return self.tokenizer == replica.tokenizer_digest
+        return self.replica == replica.id
+
+    def thinks_otherwise(self, replica: ReplicaInfo) -> bool:
+        """Whether other weights are known to be there."""
+        return bool(self.weights and replica.weights_digest) and self.weights != replica.weights_digest
+
+    def others(self, left: Sequence[ReplicaInfo]) -> list[str]:
+        """Of the replicas that are left those of other weights, which are not to go on; none where nothing else is
+        left."""
+        others = [replica.id for replica in left if self.thinks_otherwise(replica)]
+        return others if len(others) < len(left) else []
+
+
+NOBODY = Origin()
 
 
 def judge(written: Written) -> tuple[Verdict, str]:

@@ -54,6 +54,8 @@ def parse_replica_urls(text: str | Sequence[str]) -> tuple[tuple[str, str], ...]
         for name, known in (("kind", KINDS), ("purpose", tuple(Purpose))):
             if name in said and said[name] not in known:
                 raise ValueError(f"replica {entry!r}: {said[name]!r} is none of {', '.join(known)}")
+        if len(said.get("weights", "")) > 64:
+            raise ValueError(f"replica {entry!r}: a name of weights has at most 64 characters")
         if unknown := set(_cannot(said)) - ABILITIES:
             raise ValueError(
                 f"replica {entry!r}: {', '.join(sorted(unknown))} is none of {', '.join(sorted(ABILITIES))}"
@@ -68,13 +70,21 @@ def static_record(model: str, url: str, *, card: ModelCard | None = None) -> Rec
     """The record of a remote replica before the first look at it. `?slots=N` in the URL says how many it takes,
     `?level=N` how strong its model is, `?region=eu` where it stands, `?kind=vllm-router` (or llm-d, dynamo, ray) that
     it is a router, `?purpose=embeddings` (or rerank) what its model is for, `?cannot=tools,structured` what it is not
-    able to."""
+    able to, `?weights=NAME` which weights it has, by any name that others of the model have only where theirs are the
+    same."""
     parts = urlsplit(url)
     said = dict(parse_qsl(parts.query))
     slots = int(said.get("slots", _DEFAULT_SLOTS))
     kind = "fake" if parts.scheme == "fake" else said.get("kind", "openai")
     info = ReplicaInfo(
-        f"{model}@{parts.netloc}", model, url, kind, ReplicaState.STARTING, slots=slots, region=said.get("region", "")
+        f"{model}@{parts.netloc}",
+        model,
+        url,
+        kind,
+        ReplicaState.STARTING,
+        slots=slots,
+        region=said.get("region", ""),
+        weights_digest=said.get("weights", ""),
     )
     purpose, level = Purpose(said.get("purpose", Purpose.CHAT)), int(said.get("level", 1))
     return Record(info, card or ModelCard(model, model, level=level, purpose=purpose, cannot=_cannot(said)))
@@ -118,6 +128,7 @@ async def probe(engine: Engine, info: ReplicaInfo) -> ReplicaInfo:
                     info,
                     state=ReplicaState.GONE,
                     error=health.detail,
+                    tokenizer_digest="",
                     running=0,
                     waiting=0,
                 )
@@ -134,6 +145,7 @@ async def probe(engine: Engine, info: ReplicaInfo) -> ReplicaInfo:
             context_length=health.context_length or info.context_length,
             capabilities=health.capabilities or info.capabilities,
             served_model=health.served_model or info.served_model,
+            tokenizer_digest=health.tokenizer_digest or info.tokenizer_digest,
             slots=load.slots or info.slots,
             running=load.running,
             waiting=load.waiting,

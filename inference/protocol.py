@@ -229,12 +229,15 @@ class DeltaStream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Health:
+    """`tokenizer_digest`: as the server's own answers tell it; empty where it does not."""
+
     ok: bool
     detail: str = ""
     version: str = ""
     context_length: int = 0
     capabilities: frozenset[str] = frozenset()
     served_model: str = ""
+    tokenizer_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +312,8 @@ class ReplicaInfo:
     `kind` names the adapter (`vllm`, `openai`, `vllm-router`, `llm-d`, `dynamo`, `ray`, `fake`); `capabilities` are
     read from it and from the engine's version. `served_model` is the name to send, where it is not `model`;
     `api_key_env` names the variable that holds the key, for servers that want one. `breaker`: closed, open or
-    half_open, as the process that tells it sees it (`inference.breaker`)."""
+    half_open, as the process that tells it sees it (`inference.breaker`). Digests differ where weights do, or where ids
+    stand for other text; they are empty where nobody knows."""
 
     id: str
     model: str

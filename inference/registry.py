@@ -204,6 +204,16 @@ def read_models(redis: Redis) -> tuple[ModelInfo, ...]:
     return summarize(read_records(redis))
 
 
+def mixed_weights(records: Iterable[Record]) -> dict[str, dict[str, str]]:
+    """The models whose replicas are known to have different weights, each with the digests of its replicas by their
+    ids. Replicas that are gone do not count, nor those of which nobody knows."""
+    known: dict[str, dict[str, str]] = {}
+    for replica in (record.replica for record in records if record.replica.state is not ReplicaState.GONE):
+        if replica.weights_digest:
+            known.setdefault(replica.model, {})[replica.id] = replica.weights_digest
+    return {model: digests for model, digests in known.items() if len(set(digests.values())) > 1}
+
+
 def capacity_of(records: Iterable[Record], model: str) -> Capacity:
     ready = [r.replica for r in records if r.card.id == model and r.replica.state is ReplicaState.READY]
     return Capacity(

@@ -165,7 +165,7 @@ class LocalReplica:
             url=f"http://{self._settings.replica_host}:{port}",
             weights_digest=prepared.weights_digest,
             tokenizer_digest=prepared.tokenizer_digest,
-            tokenizer_path=str(prepared.tokenizer_file) if prepared.tokenizer_digest else "",
+            tokenizer_path=str(prepared.tokenizer_file) if prepared.tokenizer_file.exists() else "",
             capabilities=_READY_EXTRA,
         )
         self._become(ReplicaState.STARTING, "starting the engine")

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from redis import Redis
 
 from inference.protocol import ReplicaState
-from inference.registry import order_replica, read_records
+from inference.registry import mixed_weights, order_replica, read_records
 from inference.settings import read_settings
 from inference.verdicts import read_verdicts
 
@@ -37,13 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _table(redis: Redis) -> str:
-    """A line a replica: its id, state, running and waiting answers, and how many processes leave it alone."""
-    verdicts = read_verdicts(redis)
+    """A line a replica: its id, state, running and waiting answers, how many processes leave it alone, and its weights
+    where others of the model have different ones."""
+    verdicts, records = read_verdicts(redis), read_records(redis)
+    mixed = mixed_weights(records)
     lines = []
-    for record in read_records(redis):
+    for record in records:
         info = record.replica
         out = sum(v.replica == info.id for v in verdicts)
         note = f"  out of use in {out} processes" if out else ""
+        if weights := mixed.get(info.model, {}).get(info.id):
+            note += f"  weights {weights[:12]}, others differ"
         lines.append(f"{info.id:<40} {info.state.value:<12} {info.running} running, {info.waiting} waiting{note}\n")
     return "".join(lines)
 

@@ -1,12 +1,14 @@
 """How many tokens a chat is, without asking the replica each time.
 
 Responsible for: the local tokenizer where its file is at hand, what the chat template adds (measured once against
-the replica, since templates differ), and a high estimate where neither is there. Leaves the asking to the engine.
+the replica, since templates differ), and a high estimate where neither is there; and the text by which tokenizers are
+told apart. Leaves the asking to the engine.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -23,6 +25,15 @@ RemoteCount = Callable[[Sequence[ChatMessage]], Awaitable[int]]
 _BYTES_PER_TOKEN = 3
 _IN_THREAD_CHARS = 20_000
 _UNASKED_BASE, _UNASKED_EACH = 40, 6
+SPECIMEN = """\
+A replica that can't read another's ids won't notice: 1234567890 tokens, 3.14159 of them wrong.  Two  spaces,\ta tab,
+Größe, garçon, mañana, příliš, İzmir. Наша проверка слов. Η δοκιμή των λέξεων. בדיקת מילים. اختبار الكلمات.
+\u0936\u092c\u094d\u0926 \u0e04\u0e33 \u8a5e\u8a9e\u306e\u8a66\u9a13 \ub2e8\uc5b4 \U0001f642\u200d\u2b1b \u2211 \u00bd
+def add(self, x: int) -> int:\n        return {"total": [self.total + x, null]}  # </div> && || != === a?b=c\r\n\r\n
+internationalization tokenizations HTTPServerError snake_case_name zzzzzzzzzzzzzzzz ------------ ................
+<s></s><pad><unk><|im_start|><|im_end|><|endoftext|><|eot_id|><|end|><think></think><tool_call></tool_call>[INST][/INST]
+"""
+"""Text of which every tokenizer makes other ids: words, numbers, spaces, scripts, code, names of special tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,11 @@ class TokenCounter:
                 with_system = bare + pair
             self._overhead = Overhead(bare, with_system, pair)
         return self._overhead or _UNMEASURED
+
+
+def digest_of_ids(ids: Sequence[int]) -> str:
+    """What a server made of SPECIMEN, as a digest of its tokenizer; comparable with others of this kind alone."""
+    return hashlib.sha256(",".join(map(str, ids)).encode()).hexdigest()
 
 
 def _read_tokenizer(path: Path) -> Tokenizer | None:

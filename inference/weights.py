@@ -23,6 +23,7 @@ from pathlib import Path
 
 import orjson
 
+from inference.digests import tokenizer_digest, weights_digest
 from inference.manifest import HubWeights, ManifestError, ModelSpec, PackageWeights, PathWeights, load_manifest
 from inference.settings import Settings, read_settings
 
@@ -41,7 +42,7 @@ class WeightsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Weights ready to serve. Digests say when two replicas hold the same."""
+    """Weights ready to serve. Digests of their content say when two replicas hold the same."""
 
     folder: Path
     weights_digest: str
@@ -56,19 +57,19 @@ async def prepare_weights(spec: ModelSpec, settings: Settings, progress: Progres
     """The folder to serve `spec` from, made now if it was not yet. WeightsError."""
     weights = spec.weights
     if isinstance(weights, HubWeights):
-        digest = _digest("hub", weights.hub, weights.revision)
-        return await _once(spec, settings, digest, lambda to: _fetch(weights, to, settings, progress))
+        key = _key("hub", weights.hub, weights.revision)
+        return await _once(spec, settings, key, lambda to: _fetch(weights, to, settings, progress))
     if weights is None:
         raise WeightsError("no weights are named")
     if isinstance(weights, PathWeights) and weights.path.is_dir():
-        return _describe(weights.path, _digest("path", str(weights.path.resolve())))
+        return await asyncio.to_thread(_describe, weights.path)
     source = await _find_file(weights, settings)
     if source.suffix != ".gguf":
         raise WeightsError(f"{source} is neither a folder nor a .gguf file")
     wanted = weights.sha256
     content = await asyncio.to_thread(_sha256, source) if wanted is None else wanted
-    digest = _digest("gguf", content, _CONVERSION)
-    return await _once(spec, settings, digest, lambda to: _convert(source, wanted, to, settings, progress))
+    key = _key("gguf", content, _CONVERSION)
+    return await _once(spec, settings, key, lambda to: _convert(source, wanted, to, settings, progress))
 
 
 async def _find_file(weights: PackageWeights | PathWeights, settings: Settings) -> Path:
@@ -85,24 +86,24 @@ async def _find_file(weights: PackageWeights | PathWeights, settings: Settings) 
     return file
 
 
-async def _once(spec: ModelSpec, settings: Settings, digest: str, make: Callable[[Path], Awaitable[None]]) -> Prepared:
-    target = settings.weights_dir / f"{spec.id.replace(':', '_')}-{digest[:12]}"
-    if (target / _MARK).exists():
-        return _describe(target, digest)
-    settings.weights_dir.mkdir(parents=True, exist_ok=True)
-    async with _alone(target.with_suffix(".lock")):
-        if not (target / _MARK).exists():
-            await _make(target, digest, make)
-    return _describe(target, digest)
+async def _once(spec: ModelSpec, settings: Settings, key: str, make: Callable[[Path], Awaitable[None]]) -> Prepared:
+    """`key` tells versions apart before there is any content."""
+    target = settings.weights_dir / f"{spec.id.replace(':', '_')}-{key[:12]}"
+    if not (target / _MARK).exists():
+        settings.weights_dir.mkdir(parents=True, exist_ok=True)
+        async with _alone(target.with_suffix(".lock")):
+            if not (target / _MARK).exists():
+                await _make(target, key, make)
+    return await asyncio.to_thread(_describe, target)
 
 
-async def _make(target: Path, digest: str, make: Callable[[Path], Awaitable[None]]) -> None:
+async def _make(target: Path, key: str, make: Callable[[Path], Awaitable[None]]) -> None:
     aside = target.with_name(f"{target.name}.part")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
     try:
         await make(aside)
-        (aside / _MARK).write_bytes(orjson.dumps({"weights_digest": digest}))
+        (aside / _MARK).write_bytes(orjson.dumps({"made_from": key}))
         shutil.rmtree(target, ignore_errors=True)
         aside.rename(target)
     except OSError as error:
@@ -175,15 +176,17 @@ def _tell(line: bytes, progress: Progress | None) -> str:
     return line.decode("utf-8", "replace")
 
 
-def _describe(folder: Path, weights_digest: str) -> Prepared:
+def _describe(folder: Path) -> Prepared:
     """WeightsError when a folder lacks what a served model needs."""
     if not (folder / "config.json").exists():
         raise WeightsError(f"{folder} has no config.json: it is not a model that transformers saved")
-    tokenizer = folder / "tokenizer.json"
-    return Prepared(folder, weights_digest, _sha256(tokenizer) if tokenizer.exists() else "")
+    try:
+        return Prepared(folder, weights_digest(folder), tokenizer_digest(folder))
+    except OSError as error:
+        raise WeightsError(f"{folder} cannot be read: {error.strerror}") from None
 
 
-def _digest(*parts: str) -> str:
+def _key(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -143,6 +143,8 @@ class Run(models.Model):
     token_ids = ArrayField(models.IntegerField(), default=list)
     prompt_token_ids = ArrayField(models.IntegerField(), default=list)
     seq = models.PositiveIntegerField(default=0)
+    weights_digest = models.CharField(max_length=64, default="", db_default="")  # of who wrote it, as the tokenizer's
+    tokenizer_digest = models.CharField(max_length=64, default="", db_default="")
     dispatched = models.PositiveIntegerField(default=0, db_default=0)  # tools that were started for it
     context = models.JSONField(
         null=True

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Literal
 from uuid import UUID
 
+from inference.continuation import NOBODY, Origin
 from inference.protocol import ChatMessage
 
 
@@ -116,15 +117,15 @@ class OlderTurns:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What Postgres holds of an unfinished answer. `seq` is the last event it covers, `dispatched` how many tools were
-    started for it."""
+    """What Postgres holds of an unfinished answer. `seq` is the last event it covers, `origin` who wrote it,
+    `dispatched` how many tools were started for it."""
 
     text: str = ""
     token_ids: tuple[int, ...] = ()
     prompt_token_ids: tuple[int, ...] = ()
     completion_tokens: int = 0
     seq: int = 0
-    replica: str = ""
+    origin: Origin = NOBODY
     dispatched: int = 0
 
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from apps.core.valkey import valkey
 from inference.client import read_models, read_records
-from inference.registry import Record
+from inference.registry import Record, mixed_weights
 
 CONSOLE = "/admin/"
 
@@ -37,9 +37,10 @@ def replicas(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {**admin.site.each_context(request), "title": "Replicas", "away": False}
     try:
         context["models"] = read_models(valkey())
-        context["replicas"] = [_row(record) for record in read_records(valkey())]
+        records = read_records(valkey())
+        context |= {"replicas": [_row(record) for record in records], "mixed": sorted(mixed_weights(records))}
     except redis.RedisError:
-        context |= {"away": True, "models": (), "replicas": []}
+        context |= {"away": True, "models": (), "replicas": [], "mixed": []}
     return render(request, "operations/replicas.html", context)
 
 
@@ -53,6 +54,7 @@ def _row(record: Record) -> dict[str, Any]:
         "kind": replica.kind,
         "state": replica.state,
         "version": replica.version or "-",
+        "weights": replica.weights_digest[:12] or "-",
         "load": f"{replica.running} + {replica.waiting} waiting / {replica.slots}",
         "kv": "-" if kv is None else f"{kv:.0%}",
         "note": replica.error or replica.phase,

@@ -25,6 +25,7 @@ LIBRARY = ("state.lua", "line.lua", "grants.lua")
 VERBS = ("ask", "beat", "capacity", "hold", "release", "replicas", "where")
 # What is told for a replica that does not say how much it can hold.
 UNBOUNDED = 10**12
+MOST_AVOIDED = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ def _who(ask: Ask) -> tuple[str | int, ...]:
 
 def asking(ask: Ask, *, asked: float | str, mark: int, again: str) -> tuple[str | int | float, ...]:
     """The arguments of an ask after its owner."""
-    avoid = "\n".join(ask.avoid[:8])
+    avoid = "\n".join(ask.avoid[:MOST_AVOIDED])
     return (*_who(ask), ask.prefer, avoid, asked, mark, int(bool(ask.smaller)), again)
 
 

@@ -82,6 +82,7 @@ class FakeEngine:
             ok=self.healthy,
             detail="" if self.healthy else "switched off",
             version="fake",
+            tokenizer_digest="script",
         )
 
     async def load(self) -> Load:

@@ -28,6 +28,8 @@ _STOPPING = "cannot schedule new futures after shutdown"
 
 @dataclass(frozen=True, slots=True)
 class Options:
+    """`shift` is added to every token id, as if the tokenizer were another one."""
+
     slots: int = 1024
     queue: int = 1024
     context: int = 131_072
@@ -35,6 +37,7 @@ class Options:
     default: Script = field(default_factory=Script)
     api_key: str = ""
     manner: str = "vllm"
+    shift: int = 0
 
 
 class Refusal(Exception):
@@ -95,6 +98,8 @@ class FakeReplica:
         prompt = body["prompt"]
         if isinstance(prompt, str):
             prompt = script.render([ChatMessage("user", prompt)])
+        else:
+            prompt = [id - self.options.shift for id in prompt]
         messages, said = script.unrender(prompt)
         return self._make(body, messages, said_ids=said), prompt
 
@@ -147,7 +152,7 @@ class FakeReplica:
         if key not in self._voices:
             if len(self._voices) > 1000:
                 self._voices.clear()
-            self._voices[key] = Voice(model, chat=chat, ids=ids)
+            self._voices[key] = Voice(model, chat=chat, ids=ids, shift=self.options.shift)
         return self._voices[key]
 
     def enter(self, stream: Stream) -> None:

@@ -197,7 +197,8 @@ class _Connection(asyncio.Protocol):
             ids = script.render([message_of(m) for m in body["messages"]])
         else:
             ids = script.encode(str(body.get("prompt", "")))
-        return {"count": len(ids), "max_model_len": self.server.options.context, "tokens": ids}
+        tokens = [id + self.server.options.shift for id in ids]
+        return {"count": len(ids), "max_model_len": self.server.options.context, "tokens": tokens}
 
     def _detokenize(self) -> dict[str, Any]:
         """Output ids are positions of a script that this route does not know."""
@@ -264,6 +265,7 @@ def _parse_args() -> argparse.Namespace:
     parser.add_argument("--itl", type=int, default=0, help="ms between tokens")
     parser.add_argument("--burst", type=int, default=1, help="tokens a write when itl is 0")
     parser.add_argument("--api-key", default="")
+    parser.add_argument("--shift", type=int, default=0, help="added to every token id: another tokenizer")
     parser.add_argument("--manner", choices=MANNERS, default="vllm", help="the kind of server to imitate")
     return parser.parse_args()
 
@@ -271,7 +273,7 @@ def _parse_args() -> argparse.Namespace:
 async def _main(args: argparse.Namespace) -> None:
     models = tuple(dict.fromkeys(["fake", *(args.model or ["fake-slow"])]))
     default = Script(n=args.n, ttft_ms=args.ttft, itl_ms=args.itl, burst=args.burst)
-    options = Options(args.slots, args.queue, args.context, models, default, args.api_key, args.manner)
+    options = Options(args.slots, args.queue, args.context, models, default, args.api_key, args.manner, args.shift)
     server = await serve(options, host=args.host, port=args.port)
     sys.stdout.write(f"fake server on http://{args.host}:{server.port}\n")
     sys.stdout.flush()

@@ -70,8 +70,8 @@ class Wheel:
 class Voice:
     """Chunks of one kind of answer: chat or completion, with or without ids, under one model name."""
 
-    def __init__(self, model: str, *, chat: bool, ids: bool) -> None:
-        self.model, self.chat, self.ids = model, chat, ids
+    def __init__(self, model: str, *, chat: bool, ids: bool, shift: int = 0) -> None:
+        self.model, self.chat, self.ids, self.shift = model, chat, ids, shift
         self._frames: list[bytes] = []
 
     def _chunk(self, text: str | None, ids: list[int] | None, finish: str | None) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class Voice:
         return self._choice(said, ids, finish)
 
     def _choice(self, said: dict[str, Any], ids: list[int] | None, finish: str | None = None) -> dict[str, Any]:
-        told = {"token_ids": ids} if self.ids else {}
+        told = {"token_ids": ids and [id + self.shift for id in ids]} if self.ids else {}
         return self._wrap([{"index": 0, **said, **told, "finish_reason": finish}])
 
     def _wrap(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
@@ -90,15 +90,16 @@ class Voice:
 
     def opening(self, prompt_ids: tuple[int, ...]) -> bytes:
         """Chat answers open with the role; both kinds tell the prompt's ids when asked."""
+        told = [id + self.shift for id in prompt_ids] if self.ids else []
         if not self.chat:
             chunk = self._wrap([{"index": 0, "text": "", "finish_reason": None}])
             if not self.ids:
                 return b""
-            chunk["choices"][0]["prompt_token_ids"] = prompt_ids
+            chunk["choices"][0]["prompt_token_ids"] = told
             return event(chunk)
         chunk = self._wrap([{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}])
         if self.ids:
-            chunk["prompt_token_ids"] = prompt_ids
+            chunk["prompt_token_ids"] = told
         return event(chunk)
 
     def token(self, plan: Plan, i: int) -> bytes:

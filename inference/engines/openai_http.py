@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -32,7 +33,7 @@ from inference.protocol import (
     Load,
     ReplicaInfo,
 )
-from inference.tokens import TokenCounter
+from inference.tokens import SPECIMEN, TokenCounter, digest_of_ids
 
 _SWEEP_S = 0.5
 _ABORT_S = 2.0
@@ -155,10 +156,20 @@ class OpenAIEngine:
             return Health(ok=False, detail=f"/v1/models says {models.status}")
         if sick and self._must_be_well(version.status == 200):
             return Health(ok=False, detail=sick)
-        self._known = self._read_identity(
-            object_in(models.body), object_in(version.body) if version.status == 200 else {}
-        )
+        identity = self._read_identity(object_in(models.body), object_in(version.body) if version.status == 200 else {})
+        self._known = replace(identity, tokenizer_digest=await self._tokenizer_digest())
         return self._known
+
+    async def _tokenizer_digest(self) -> str:
+        """By what the server makes of a known text, where its files are not known."""
+        if self.info.tokenizer_digest or "tokenize" not in self.capabilities:
+            return ""
+        body = {"model": self._served_model, "prompt": SPECIMEN, "add_special_tokens": False}
+        try:
+            ids = (await self._post("/tokenize", body)).get("tokens")
+        except InferenceError:
+            return ""
+        return digest_of_ids(ids) if ids and isinstance(ids, list) else ""
 
     async def _sickness(self) -> str:
         """What the health route says is wrong; empty when all is well. HttpError."""

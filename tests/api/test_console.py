@@ -19,6 +19,7 @@ from apps.conversations.models import Conversation, Message, Run
 from apps.core.ids import new_id
 from apps.files.models import File, FileStage, Page, Passage, VectorVersion
 from tests.factories.accounts import PASSWORD, make_actor, make_key, make_user
+from tests.factories.inference import publish_replica
 
 pytestmark = pytest.mark.django_db
 SECRET = "zebra-crossing-at-midnight"
@@ -250,6 +251,14 @@ def test_rows_of_the_product_cannot_be_written(operator: Client) -> None:
     assert operator.post(f"/admin/conversations/run/{run.id}/change/", {"state": "completed"}).status_code == 403
     assert operator.post(f"/admin/conversations/run/{run.id}/delete/", {"post": "yes"}).status_code == 403
     assert Organization.objects.exists()
+
+
+def test_the_replicas_page_names_models_of_mixed_weights(operator: Client) -> None:
+    for number, weights in ((1, "a"), (2, "b")):
+        publish_replica("m", number=number, weights=weights * 64)
+    html = operator.get("/admin/replicas/").content.decode()
+    assert "have different weights" in html
+    assert "bbbbbbbbbbbb</code>" in html
 
 
 def test_the_replicas_page_explains_an_empty_registry(operator: Client) -> None:

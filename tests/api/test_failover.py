@@ -37,13 +37,13 @@ def run(prompt: str, extra: dict[str, Any], *urls: str) -> tuple[Run, str]:
 
 
 @contextmanager
-def server(**order: object) -> Iterator[FakeServer]:
+def server(*, shift: int = 0, **order: object) -> Iterator[FakeServer]:
     """A scripted server in a thread of its own, told to misbehave."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
-        made = asyncio.run_coroutine_threadsafe(serve(Options()), loop).result(5)
+        made = asyncio.run_coroutine_threadsafe(serve(Options(shift=shift)), loop).result(5)
         loop.call_soon_threadsafe(made.replica.control, order)
         yield made
         asyncio.run_coroutine_threadsafe(made.close(), loop).result(5)
@@ -104,3 +104,27 @@ def test_what_is_held_until_it_is_whole_begins_again_in_its_middle_too(
     assert (ended.state, ended.reconstructed) == ("completed", [])
     told = answer.text or answer.tool_calls[0]["function"]["arguments"]
     assert json.loads(told) == {"one": 1, "two": 2}
+
+
+def test_ids_do_not_go_to_another_tokenizer() -> None:
+    """Each would refuse the other's. Whichever is first breaks off; the other goes on from the text."""
+    with server() as one, server(shift=7) as two:
+        ended, text = run("die:12", {}, f"fake={one.url}", f"fake={two.url}")
+    assert (ended.state, text) == ("completed", expected_text(30, "f"))
+    assert [failover["at"] for failover in ended.reconstructed] == [len(expected_text(12, "f"))]
+
+
+def test_other_weights_go_on_with_an_answer_only_where_nothing_else_is_there() -> None:
+    """Its place would be the second by name alone."""
+    ended, text = run("die:12", {}, *(f"fake=fake://{name}?weights={w}" for name, w in (("a", 1), ("b", 2), ("c", 1))))
+    assert (ended.state, text, ended.replica) == ("completed", expected_text(30, "f"), "fake@c")
+    assert "other_weights" not in ended.reconstructed[0]
+
+
+def test_that_other_weights_went_on_is_said() -> None:
+    ended, text = run("die:12", {}, "fake=fake://a?weights=1", "fake=fake://b?weights=2")
+    assert (ended.state, text) == ("completed", expected_text(30, "f"))
+    (failover,) = ended.reconstructed
+    assert failover["other_weights"] is True
+    answer = Message.objects.get(id=ended.answer_id, conversation_id=ended.conversation_id)
+    assert answer.notices == [{"kind": "reconstructed", **failover}]

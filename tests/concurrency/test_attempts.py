@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from apps.accounts.types import Actor
 from apps.conversations.models import Message, Run, Runner
 from apps.conversations.services import finishing, runs
 from apps.conversations.types import RunResult, RunState
+from inference.continuation import Origin
 from tests.concurrency.together import together
 from tests.factories.accounts import make_actor
 from tests.factories.conversations import Exchange, ask, live_runner, make_conversation
@@ -127,3 +129,12 @@ def test_a_runner_that_was_forgotten_says_so(waiting: Exchange) -> None:
     assert runs.renew_lease(other, 60)
     runs.register_runner(runner)
     assert runs.renew_lease(runner, 60)
+
+
+def test_who_takes_over_knows_who_wrote(waiting: Exchange) -> None:
+    owner = live_runner()
+    runs.claim_runs(owner, [waiting.run_id])
+    written = replace(progress(waiting.run_id, 1, "So far"), origin=Origin("r" * 300, "w" * 64, "t" * 64))
+    assert runs.checkpoint_runs([written]) == {waiting.run_id}
+    (again,) = runs.claim_runs(owner, [waiting.run_id])
+    assert again.checkpoint.origin == Origin("r" * 200, "w" * 64, "t" * 64), "cut, so that others can be saved"

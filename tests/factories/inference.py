@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from itertools import count
 
 from apps.core.valkey import valkey
@@ -20,9 +21,12 @@ def publish_replica(
     region: str = "",
     cannot: tuple[str, ...] = (),
     context_length: int = 4096,
+    number: int = 1,
+    weights: str = "",
 ) -> None:
-    """A replica that is known but that nobody can reach, one a model and region."""
+    """A replica that is known but that nobody can reach, one a model, number and region."""
     info = replica(model, slots=slots, state=state, region=region)
+    info = replace(info, id=f"{model}-{number}{region}", weights_digest=weights)
     card = ModelCard(model, model.title(), context_length=context_length, level=level, cannot=cannot)
     record = Record(stamp(info, lasting_s=120), card)
     valkey().hset(REPLICAS_KEY, info.id, encode_record(record))

@@ -16,7 +16,9 @@ from django.db import connection
 from apps.core.checkup import Finding, Level, examine
 from apps.core.checkup.stores import _extensions, check_postgres, check_secrets, check_valkey, connections
 from apps.core.checkup.work import check_migrations, check_queues, check_replicas
+from inference.protocol import ReplicaState
 from infra.local.layout import REPOSITORY
+from tests.factories.inference import publish_replica
 from tests.services import Services
 
 
@@ -72,6 +74,22 @@ def test_a_valkey_that_keeps_nothing_is_warned_about(services: Services) -> None
 def test_queues_without_workers_and_models_without_replicas_are_found() -> None:
     assert [finding.level for finding in check_queues()] == [Level.FAIL] * 4
     assert check_replicas()[0].level is Level.FAIL
+
+
+def test_replicas_of_one_model_with_different_weights_are_named() -> None:
+    for number, weights in enumerate(("a" * 64, "a" * 64, ""), start=1):
+        publish_replica("m", number=number, weights=weights)
+    publish_replica("m", number=4, weights="b" * 64, state=ReplicaState.GONE)
+    assert not [finding for finding in check_replicas() if finding.name.startswith("weights")]
+    publish_replica("m", number=4, weights="b" * 64)
+    (found,) = [finding for finding in check_replicas() if finding.name.startswith("weights")]
+    assert (found.name, found.level) == ("weights m", Level.WARN)
+    assert "m-1 aaaaaaaaaaaa, m-2 aaaaaaaaaaaa, m-4 bbbbbbbbbbbb" in found.found
+    table = subprocess.run(
+        [sys.executable, "-m", "inference.replicas"],
+        cwd=REPOSITORY, env={**os.environ, "REDIS_URL": settings.REDIS_URL}, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert ["others differ" in line for line in table.splitlines()] == [True, True, False, True]
 
 
 def test_secrets_that_others_can_read_are_found() -> None:

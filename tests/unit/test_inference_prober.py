@@ -11,7 +11,7 @@ from inference.engines.factory import make_engine
 from inference.engines.fake_replica import Options
 from inference.engines.fake_server import FakeServer, serve
 from inference.engines.script import Script
-from inference.prober import StaticReplicas, try_out
+from inference.prober import StaticReplicas, parse_replica_urls, static_record, try_out
 from inference.protocol import EngineUnavailable, FailureKind, ReplicaInfo, ReplicaState
 from tests.contracts.asking import DONE, engine_for
 from tests.contracts.engine_subjects import engine_to
@@ -101,3 +101,26 @@ async def test_a_replica_that_hangs_fails_its_try(server: FakeServer) -> None:
         await try_out(engine, "fake", within_s=0.3)
     assert caught.value.kind is FailureKind.HUNG
     await engine.close()
+
+
+async def test_tokenizers_are_told_apart_by_what_they_make_of_a_text(server: FakeServer) -> None:
+    like, other, silent = [await serve(o) for o in (Options(), Options(shift=7), Options(manner="llm-d"))]
+    urls = [f"fake={s.url}" for s in (server, like, other)] + [f"fake={silent.url}?kind=llm-d"]
+    replicas = StaticReplicas(urls, make_engine)
+    await replicas.probe()
+    first, same, another, unknown = [record.replica.tokenizer_digest for record in replicas.records()]
+    assert first == same != ""
+    assert another not in ("", first)
+    assert unknown == ""
+    await other.close()
+    await replicas.probe()
+    assert [r.replica.tokenizer_digest for r in replicas.records()][2] == "", "who knows what will be there next"
+    await replicas.close()
+    for one in (like, silent):
+        await one.close()
+
+
+def test_a_url_may_name_the_weights() -> None:
+    assert static_record("m", "http://h?weights=v2").replica.weights_digest == "v2"
+    with pytest.raises(ValueError, match="at most 64"):
+        parse_replica_urls(f"m=http://h?weights={'v' * 65}")

@@ -99,6 +99,9 @@ class NoticeSerializer(serializers.Serializer[Any]):
     at = serializers.IntegerField(required=False, help_text="Of `reconstructed`: code points written before.")
     attempt = serializers.IntegerField(required=False, help_text="Of `reconstructed`.")
     replica = serializers.CharField(required=False, allow_null=True, help_text="Of `reconstructed`.")
+    other_weights = serializers.BooleanField(
+        required=False, help_text="Of `reconstructed`, where it is so: the replica that went on has other weights."
+    )
     files = UnreadyFileSerializer(many=True, required=False, help_text="Of `unready`.")
     survey = SurveySerializer(required=False, help_text="Of `survey`: what of whole files the model was given.")
     from_model = serializers.CharField(required=False, help_text="Of `escalated`: the model that did not manage.")
@@ -214,6 +217,7 @@ class FailoverSerializer(serializers.Serializer[Any]):
     at = serializers.IntegerField(help_text="Characters of the answer that were there.")
     attempt = serializers.IntegerField()
     replica = serializers.CharField(help_text="The replica that went on.")
+    other_weights = serializers.BooleanField(required=False, help_text="Where it is so: it has other weights.")
 
 
 class TransitionSerializer(serializers.Serializer[Any]):

@@ -27,6 +27,7 @@ from apps.conversations.runner.placing import AnswerLengths, ask_of
 from apps.conversations.runner.preparing import Prepared, prepare
 from apps.conversations.runner.request import build_request
 from apps.conversations.runner.takeover import restore
+from apps.conversations.runner.telling import escalation, failover, running_event, waiting_event
 from apps.conversations.runner.writer import FencedOut, RunWriter
 from apps.conversations.services import finishing, runs
 from apps.conversations.services.admission import measure_run
@@ -63,7 +64,7 @@ class Execution:
         self.started = time.monotonic()
         self.task: asyncio.Task[None] | None = None
         self.cancelled = run.cancel_requested
-        self.replica = run.checkpoint.replica
+        self.replica = run.checkpoint.origin.replica
         self.model: ModelInfo | None = None
         self.placed: ReplicaInfo | None = None
         self.reconstructed: list[Mapping[str, Any]] = []
@@ -123,8 +124,8 @@ class Execution:
             self._reconstructed()
         return True
 
-    def _reconstructed(self) -> None:
-        event = {"at": self.writer.text_length, "attempt": self.claimed.attempt, "replica": self.replica}
+    def _reconstructed(self, *, other_weights: bool = False) -> None:
+        event = failover(self.writer.text_length, self.claimed.attempt, self.replica, other_weights=other_weights)
         self.reconstructed.append(event)
         record_failover(self.claimed.model, tokens=self.writer.tokens)
         self.notices.append({"kind": "reconstructed", **event})
@@ -185,8 +186,7 @@ class Execution:
         self._tell_escalation(reason)
 
     def _tell_escalation(self, reason: Mapping[str, Any]) -> None:
-        facts = reason["facts"]
-        event = {"from_model": facts["from"], "to_model": facts["to"], "why": facts["why"]}
+        event = escalation(reason)
         self.notices.append({"kind": "escalated", **event})
         self.writer.emit({"type": "escalated", **event}, sticky=True)
 
@@ -220,16 +220,7 @@ class Execution:
             await asyncio.sleep(MODEL_POLL_S)
 
     def _emit_waiting(self, wait: WaitState) -> None:
-        estimate = None if wait.estimated_wait_s is None else round(wait.estimated_wait_s, 1)
-        self.writer.emit(
-            {
-                "type": "state",
-                "state": "queued",
-                "attempt": self.claimed.attempt,
-                "position": wait.position,
-                "estimated_wait_s": estimate,
-            }
-        )
+        self.writer.emit(waiting_event(self.claimed.attempt, wait))
         self.flusher.hurry(self.writer)
 
     async def _prepare(self, model: ModelInfo) -> Prepared:
@@ -276,13 +267,10 @@ class Execution:
             output_tokens=expected,
             looked_up=prepared.growth,
             prefer=preferred,
-            failed=self.avoid,
+            failed=(*self.avoid, *self._of_other_weights()),
         )
         async with self.pool.reserve(ask, on_wait=self._emit_waiting) as lease:
-            if self.replica and self.writer.text_length and self.avoid:
-                self.replica = lease.replica.id
-                self._reconstructed()
-            self.replica = lease.replica.id
+            self._go_on(lease.replica)
             self._placed(lease, preferred)
             self._emit_running(lease)
             await self._consult(lease, prepared)
@@ -300,6 +288,25 @@ class Execution:
         self.lengths.note(lease.model.id, self.writer.tokens)
         state = RunState.INCOMPLETE if reason == "length" else RunState.COMPLETED
         return self._result(state, reason)
+
+    def _of_other_weights(self) -> list[str]:
+        """Where an answer that has begun should not go on: what follows might be of another mind."""
+        if not self.writer.text_length:
+            return []
+        left = self.pool.usable(self.claimed.model, self.claimed.region)
+        return self.writer.origin.others([replica for replica in left if replica.id not in self.avoid])
+
+    def _go_on(self, replica: ReplicaInfo) -> None:
+        """From here the replica writes; readers are told of it where something is written already."""
+        failed_over = bool(self.replica and self.avoid)
+        self.replica = replica.id
+        if self.writer.text_length:
+            other = self.writer.origin.thinks_otherwise(replica)
+            if other:
+                log.warning("run.other_weights", replica=replica.id, instead_of=self.writer.origin.replica)
+            if other or failed_over:
+                self._reconstructed(other_weights=other)
+        self.writer.begin(replica)
 
     def _above(self, why: str) -> dict[str, Any] | None:
         """The decision for the next stronger model that has room for the prompt; None where there is none, and where
@@ -324,18 +331,7 @@ class Execution:
         )
 
     def _emit_running(self, lease: Lease, *, looking_in: Sequence[str] = ()) -> None:
-        self.writer.emit(
-            {
-                "type": "state",
-                "state": "running",
-                "attempt": self.claimed.attempt,
-                "position": None,
-                "estimated_wait_s": None,
-                "model": lease.model.id,
-                "replica": lease.replica.id,
-                **({"looking_in": list(looking_in)} if looking_in else {}),
-            }
-        )
+        self.writer.emit(running_event(self.claimed.attempt, lease, looking_in))
 
     def _result(self, state: RunState, reason: str | None, error: Mapping[str, Any] | None = None) -> RunResult:
         writer, first = self.writer, self.writer.first_token_at

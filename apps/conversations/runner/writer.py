@@ -12,7 +12,8 @@ from uuid import UUID
 
 from apps.conversations.eventlog import Append, encode_frame, frame_data, pack_ids
 from apps.conversations.services.runs import Progress
-from inference.protocol import Delta, DeltaStream, Usage
+from inference.continuation import NOBODY, Origin
+from inference.protocol import Delta, DeltaStream, ReplicaInfo, Usage
 
 TAKEOVER_JUMP = 10_000
 """How far a new attempt's numbers jump: past anything a reader can have seen of a log that lost its tail."""
@@ -32,6 +33,7 @@ class RunWriter:
         self.token_ids: list[int] = []
         self.prompt_token_ids: tuple[int, ...] = ()
         self.ids_known = True
+        self.origin = NOBODY
         self.tokens = 0
         self.usage: Usage | None = None
         self.stream: DeltaStream | None = None
@@ -51,11 +53,21 @@ class RunWriter:
         return self.text_parts[0] if self.text_parts else ""
 
     def restore(self, text: str, token_ids: tuple[int, ...], prompt_ids: tuple[int, ...], tokens: int) -> None:
-        """Continue after output that an earlier attempt committed."""
+        """Continue after output that an earlier attempt committed; `origin` is to be told beside it."""
         self.text_parts, self.text_length = [text] if text else [], len(text)
         self.token_ids, self.prompt_token_ids, self.tokens = list(token_ids), prompt_ids, tokens
         self.ids_known = bool(token_ids) or not text
         self._unsent, self._unsent_ids = [], []
+
+    def begin(self, replica: ReplicaInfo) -> None:
+        """The replica goes on from here, or begins. Ids are dropped where they stand for other text there; those of a
+        prompt alone, too, since the next one may be another."""
+        written = bool(self.text_length or self.token_ids)
+        if not written or not self.origin.reads_alike(replica):
+            self._frame_text()
+            self.token_ids, self.prompt_token_ids = [], ()
+            self.ids_known = not self.text_length
+        self.origin = Origin.of(replica)
 
     def take(self, delta: Delta) -> None:
         """Add what a replica produced."""
@@ -131,4 +143,5 @@ class RunWriter:
             return None
         self._saved_seq = self.seq
         ids = tuple(self.token_ids) if self.ids_known else ()
-        return Progress(self.run_id, self.attempt, self.seq, self.text, ids, self.prompt_token_ids, self.tokens)
+        prompt = self.prompt_token_ids
+        return Progress(self.run_id, self.attempt, self.seq, self.text, ids, prompt, self.tokens, self.origin)

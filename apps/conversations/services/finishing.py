@@ -28,7 +28,8 @@ _FINISH = f"""
     WITH run AS (
         UPDATE conversations_run SET
             state = %(state)s::text, finished_at = now(), finish_reason = %(reason)s, seq = %(seq)s, error = %(error)s,
-            partial_text = '', token_ids = '{{}}', prompt_token_ids = '{{}}', reconstructed = %(reconstructed)s,
+            partial_text = '', token_ids = '{{}}', prompt_token_ids = '{{}}', weights_digest = '',
+            tokenizer_digest = '', reconstructed = %(reconstructed)s,
             model = COALESCE(NULLIF(%(model)s::text, ''), model),
             replica = COALESCE(NULLIF(%(replica)s::text, ''), replica),
             prompt_tokens = %(prompt_tokens)s, cached_tokens = %(cached_tokens)s,

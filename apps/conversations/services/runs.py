@@ -41,6 +41,7 @@ from apps.conversations.types import (
 from apps.core.db import prepared
 from apps.core.ids import new_id
 from apps.core.valkey import valkey
+from inference.continuation import NOBODY, Origin
 from inference.protocol import ChatMessage
 
 MAX_ATTEMPTS = 8
@@ -62,7 +63,7 @@ _FIND = f"""
 _CLAIMED = (
     "id", "organization_id", "user_id", "conversation_id", "question_id", "answer_id", "attempt", "model_requested",
     "model", "tier", "lane", "priority", "params", "prompt", "partial_text", "token_ids", "prompt_token_ids",
-    "completion_tokens", "seq", "replica", "cancel_requested_at", "decision",
+    "completion_tokens", "seq", "replica", "weights_digest", "tokenizer_digest", "cancel_requested_at", "decision",
     "dispatched",
 )  # fmt: skip
 _CLAIM = f"""
@@ -92,9 +93,12 @@ _TURNS = """
 _CHECKPOINT = """
     UPDATE conversations_run r SET
         partial_text = v.text, token_ids = v.ids::int[], prompt_token_ids = v.prompt_ids::int[],
-        seq = v.seq, completion_tokens = v.tokens
-    FROM unnest(%s::uuid[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[], %s::int[])
-        AS v(id, attempt, seq, text, ids, prompt_ids, tokens)
+        seq = v.seq, completion_tokens = v.tokens, replica = v.replica, weights_digest = v.weights,
+        tokenizer_digest = v.tokenizer
+    FROM unnest(
+        %s::uuid[], %s::int[], %s::int[], %s::text[], %s::text[], %s::text[], %s::int[], %s::text[], %s::text[],
+        %s::text[]
+    ) AS v(id, attempt, seq, text, ids, prompt_ids, tokens, replica, weights, tokenizer)
     WHERE r.id = v.id AND r.attempt = v.attempt AND r.state = 'running'
     RETURNING r.id
 """
@@ -119,6 +123,7 @@ class Progress:
     token_ids: tuple[int, ...]
     prompt_token_ids: tuple[int, ...]
     completion_tokens: int
+    origin: Origin = NOBODY
 
 
 def register_runner(runner_id: UUID | None = None) -> UUID:
@@ -194,7 +199,7 @@ def _claimed(row: dict[str, Any]) -> ClaimedRun:
             prompt_token_ids=tuple(row["prompt_token_ids"]),
             completion_tokens=row["completion_tokens"],
             seq=row["seq"],
-            replica=row["replica"],
+            origin=Origin(row["replica"], row["weights_digest"], row["tokenizer_digest"]),
             dispatched=row["dispatched"],
         ),
         cancel_requested=row["cancel_requested_at"] is not None,
@@ -243,6 +248,10 @@ def checkpoint_runs(items: Sequence[Progress]) -> frozenset[UUID]:
         [_array(item.token_ids) for item in items],
         [_array(item.prompt_token_ids) for item in items],
         [item.completion_tokens for item in items],
+        # Cut, so that none that does not fit holds up the others; then it is not recognised, and its text is used.
+        [item.origin.replica[:200] for item in items],
+        [item.origin.weights[:64] for item in items],
+        [item.origin.tokenizer[:64] for item in items],
     )
     return frozenset(row[0] for row in prepared(_CHECKPOINT, columns))
 

@@ -8,7 +8,8 @@ from django.db.migrations.executor import MigrationExecutor
 
 from apps.core.checkup.types import Finding, fail, ok, warn
 from apps.core.valkey import valkey
-from inference.client import read_models
+from inference.client import read_models, read_records
+from inference.registry import mixed_weights
 
 QUEUES = ("ingest", "ocr", "embed", "default")
 ANSWER_WITHIN = 1.5
@@ -54,4 +55,14 @@ def check_replicas() -> list[Finding]:
             findings.append(warn(name, f"{found}{left}", "It is loading; wait."))
         else:
             findings.append(fail(name, found, f"{model.note or 'Its replicas do not answer'}; see inference.log."))
+    return findings + _mixed_weights()
+
+
+def _mixed_weights() -> list[Finding]:
+    """Replicas that should say the same and do not have the same weights."""
+    findings = []
+    for model, digests in mixed_weights(read_records(valkey())).items():
+        told = ", ".join(f"{id} {digest[:12]}" for id, digest in sorted(digests.items())[:8])
+        advice = "Give all replicas of one id the same weights, or each version an id of its own."
+        findings.append(warn(f"weights {model}", f"its replicas have different ones: {told}", advice))
     return findings

@@ -111,6 +111,8 @@ export interface components {
             /** @description Characters of the answer that were there. */
             at: number;
             attempt: number;
+            /** @description Where it is so: it has other weights. */
+            other_weights?: boolean;
             /** @description The replica that went on. */
             replica: string;
         };
@@ -407,6 +409,8 @@ export interface components {
              * @enum {string}
              */
             kind: "reconstructed" | "keyword_only" | "keyword_partly" | "unready" | "survey" | "escalated";
+            /** @description Of `reconstructed`, where it is so: the replica that went on has other weights. */
+            other_weights?: boolean;
             /** @description Of `reconstructed`. */
             replica?: string | null;
             /** @description Of `survey`: what of whole files the model was given. */

@@ -46,6 +46,8 @@ export interface ReconstructedEvent {
   at: number
   attempt: number
   replica: string | null
+  /** The replica that went on has other weights, since no other was there. */
+  other_weights?: boolean
 }
 
 /** A stronger model answers, since the answer of the first one failed its checks. */

@@ -98,9 +98,9 @@ function apply(view: RunView, event: Exclude<RunEvent, { type: 'text' | 'snapsho
     case 'passages':
       return { ...view, passages: event.passages, notices: [...view.notices, ...searchNotices(event)] }
     case 'reconstructed': {
-      const { at, attempt, replica } = event
+      const { at, attempt, replica, other_weights } = event
       const text = at < view.length ? cutAt(view.text, at) : view.text
-      const notice: RunNotice = { kind: 'reconstructed', at, attempt, replica }
+      const notice: RunNotice = { kind: 'reconstructed', at, attempt, replica, ...(other_weights && { other_weights }) }
       return { ...view, text, length: Math.min(at, view.length), attempt, replica, notices: [...view.notices, notice] }
     }
     case 'escalated': {

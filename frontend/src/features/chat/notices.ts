@@ -5,7 +5,9 @@ import { pageRange, surveyText } from '@/shared/words'
 export function noticeText(notice: RunNotice): string {
   switch (notice.kind) {
     case 'reconstructed':
-      return 'A replica was lost while writing. The answer was continued on another replica.'
+      return notice.other_weights
+        ? 'A replica was lost while writing. The answer was continued by another version of the model, as no other was there.'
+        : 'A replica was lost while writing. The answer was continued on another replica.'
     case 'keyword_only':
       return 'Files were searched by keywords only. Search by meaning is not ready yet.'
     case 'keyword_partly':

@@ -69,8 +69,9 @@ function Details({ run }: { run: RunDetail }) {
         <Section title="Failovers">
           <ul className={styles.reasons}>
             {run.reconstructed.map((failover) => (
-              <li key={`${failover.attempt}-${failover.at}`}>
-                After {failover.at.toLocaleString()} characters the answer went on with {failover.replica || 'another replica'}.
+              <li key={`${failover.attempt}-${failover.at}-${failover.replica}`}>
+                After {failover.at.toLocaleString()} characters the answer went on with {failover.replica || 'another replica'}
+                {failover.other_weights && ', which has other weights'}.
               </li>
             ))}
           </ul>

@@ -37,7 +37,7 @@ export type Survey = Schemas['Survey']
 /** What a reader of a run is told besides its text. The schema cannot say which field belongs to which kind. */
 export type RunNotice =
   /** Another replica went on with the answer at this offset. */
-  | { kind: 'reconstructed'; at: number; attempt: number; replica: string | null }
+  | { kind: 'reconstructed'; at: number; attempt: number; replica: string | null; other_weights?: boolean }
   /** Vectors were not available: only the keyword index answered. */
   | { kind: 'keyword_only' }
   /** Vectors of some passages could not be used, because what made them is away. */
