@@ -17,9 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from inference.prober import parse_replica_urls
 from inference.protocol import Purpose
 from inference.registry import ModelCard
+from inference.routing.types import Rule
 
 DEFAULT_MANIFEST = Path(__file__).with_name("manifest.yaml")
 _ID = re.compile(r"[a-z0-9][a-z0-9._:-]{0,63}")
+_ENTRIES = {"models": ("model", "id"), "rules": ("rule", "name")}
 _FLAG = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 FlagValue = bool | int | float | str | list[str]
@@ -158,8 +160,32 @@ class ModelSpec(_Strict):
         )
 
 
+class RuleSpec(_Strict):
+    """One of `rules`: what `inference.routing.types.Rule` says, as it is written in the file."""
+
+    name: Name
+    level: Annotated[int, Field(ge=1, le=9)]
+    fixed: bool = False
+    needs: tuple[Literal["tools", "structured"], ...] = ()
+    prompt_tokens_from: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    history_tokens_from: Annotated[int, Field(ge=0, le=10_000_000)] = 0
+    words_at_most: Annotated[int, Field(ge=0, le=10_000)] | None = None
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(**{**self.model_dump(), "needs": frozenset(self.needs)})
+
+
 class Manifest(_Strict):
     models: tuple[ModelSpec, ...] = Field(min_length=1)
+    rules: tuple[RuleSpec, ...] = Field(default=(), max_length=100)
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Manifest:
+        names = [rule.name for rule in self.rules]
+        if doubled := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"two rules have the name {', '.join(doubled)}")
+        return self
 
     @model_validator(mode="after")
     def _ids_differ(self) -> Manifest:
@@ -191,12 +217,13 @@ def parse_manifest(raw: Any, source: str = "manifest") -> Manifest:
 
 
 def _place(location: Sequence[int | str], raw: Any) -> str:
-    """Where an error is, with models by their id, as in `smollm2-135m, slots`."""
+    """Where an error is, with models by their id and rules by their name, as in `smollm2-135m, slots`."""
     parts = [str(part) for part in location if not _is_type_name(part)]
-    if len(parts) >= 2 and parts[0] == "models" and parts[1].isdigit():
-        entry = raw["models"][int(parts[1])]
-        named = entry.get("id") if isinstance(entry, dict) else None
-        parts[:2] = [str(named or f"model {int(parts[1]) + 1}")]
+    if len(parts) >= 2 and parts[0] in _ENTRIES and parts[1].isdigit():
+        kind, key = _ENTRIES[parts[0]]
+        entry = raw[parts[0]][int(parts[1])]
+        named = entry.get(key) if isinstance(entry, dict) else None
+        parts[:2] = [str(named or f"{kind} {int(parts[1]) + 1}")]
     return ", ".join(parts) or "the file"
 
 

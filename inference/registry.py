@@ -3,13 +3,14 @@
 Responsible for: the record format, publishing, and reading it as models and capacity. A record outlives its
 heartbeat on purpose, so that a model whose replicas died is known as unavailable rather than unknown. Beside it a hash
 of operators' orders, which outlive heartbeats and restarts: a replica that is ready is then draining or quarantined for
-everybody. Leaves to `supervisor` and `client` when to publish, and to `client` which replica to use.
+everybody; and the rules of routing, which stand in manifests and are obeyed by the web. Leaves to `supervisor` and
+`client` when to publish, and to `client` which replica to use.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -25,9 +26,11 @@ from inference.protocol import (
     ReplicaInfo,
     ReplicaState,
 )
+from inference.routing.types import Rule
 
 REPLICAS_KEY = "inference:replicas"
 ORDERS_KEY = "inference:orders"
+RULES_KEY = "inference:rules"
 CHANGES_CHANNEL = "inference:changes"
 HEARTBEAT_S = 2.0
 EXPIRY_S = 10.0
@@ -145,6 +148,33 @@ async def publish_records(redis: AsyncRedis, records: Iterable[Record], *, chang
         for model in changed:
             pipe.publish(CHANGES_CHANNEL, orjson.dumps({"model": model}))
         await pipe.execute()
+
+
+async def publish_rules(redis: AsyncRedis, owner: str, rules: Sequence[Rule]) -> None:
+    """Say which rules the owner's manifest has, in place of those that it had."""
+    if rules:
+        told = [asdict(rule) | {"needs": sorted(rule.needs)} for rule in rules]
+        await redis.hset(RULES_KEY, owner, orjson.dumps({"at": time.time(), "rules": told}))
+    else:
+        await redis.hdel(RULES_KEY, owner)
+
+
+def read_rules(redis: Redis) -> tuple[Rule, ...]:
+    """Those of all owners, in the order of their names; what two say alike counts once. Those of an owner that has said
+    nothing for a day are forgotten, and what this version cannot read is left out."""
+    raw: Any = redis.hgetall(RULES_KEY)
+    said = [rule for _, value in sorted(raw.items()) for rule in _decode_rules(value)]
+    return tuple(dict.fromkeys(said))
+
+
+def _decode_rules(data: bytes) -> list[Rule]:
+    try:
+        raw = orjson.loads(data)
+        if raw["at"] < time.time() - FORGET_S:
+            return []
+        return [Rule(**{**rule, "needs": frozenset(rule["needs"])}) for rule in raw["rules"]]
+    except (ValueError, KeyError, TypeError):
+        return []
 
 
 async def forget_records(redis: AsyncRedis, ids: Iterable[str]) -> None:

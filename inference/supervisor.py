@@ -24,8 +24,9 @@ from inference.engines.factory import make_engine
 from inference.manifest import ManifestError, ModelSpec, RemoteReplica, load_manifest
 from inference.prober import StaticReplicas, parse_replica_urls, static_record
 from inference.protocol import Purpose
-from inference.registry import HEARTBEAT_S, Record, fetch_records, forget_records, publish_records
+from inference.registry import HEARTBEAT_S, Record, fetch_records, forget_records, publish_records, publish_rules
 from inference.replica_process import LocalReplica
+from inference.routing.types import Rule
 from inference.settings import Settings, read_settings
 
 log = logging.getLogger("inference")
@@ -35,8 +36,8 @@ _PUBLISH_S = 2.0
 
 
 class Supervisor:
-    def __init__(self, models: tuple[ModelSpec, ...], settings: Settings) -> None:
-        self._settings = settings
+    def __init__(self, models: tuple[ModelSpec, ...], settings: Settings, rules: tuple[Rule, ...] = ()) -> None:
+        self._settings, self._rules = settings, rules
         self._owner = f"{socket.gethostname()}:{settings.state_dir}"
         self._redis = Redis.from_url(settings.redis_url, socket_timeout=5, socket_connect_timeout=3)
         durations = Durations(settings.run_dir / "durations.json")
@@ -106,6 +107,7 @@ class Supervisor:
         dirty, self._dirty = self._dirty, set()
         try:
             await publish_records(self._redis, self._records(), changed=dirty)
+            await publish_rules(self._redis, self._owner, self._rules)
         except (RedisError, OSError) as error:
             self._dirty |= dirty
             if self._connected:
@@ -161,19 +163,19 @@ def _remote_record(spec: ModelSpec, remote: RemoteReplica) -> Record:
 
 def models_to_run(settings: Settings) -> tuple[ModelSpec, ...]:
     """The manifest's models. Where chat replicas are given by URL and no manifest of one's own, the packaged model
-    stays out: the machine was not meant to run one."""
+    stays out: the machine was not meant to run one. ManifestError."""
     given = (static_record(model, url).card for model, url in parse_replica_urls(settings.replica_urls))
     if settings.manifest_is_default and any(card.purpose is Purpose.CHAT for card in given):
         return ()
     return load_manifest(settings.manifest).models
 
 
-async def _main(settings: Settings, models: tuple[ModelSpec, ...]) -> None:
+async def _main(settings: Settings, models: tuple[ModelSpec, ...], rules: tuple[Rule, ...]) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await Supervisor(models, settings).run(stop)
+    await Supervisor(models, settings, rules).run(stop)
 
 
 def main() -> int:
@@ -184,10 +186,11 @@ def main() -> int:
         return 2
     try:
         models = models_to_run(settings)
+        rules = tuple(spec.rule for spec in load_manifest(settings.manifest).rules)
     except ManifestError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    asyncio.run(_main(settings, models))
+    asyncio.run(_main(settings, models, rules))
     return 0
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from django.conf import settings
 from django.test import Client
+from redis.asyncio import Redis
 
 from apps.conversations.models import Run
 from apps.conversations.services.api_runs import ApiCall, start_api_run
@@ -14,9 +17,12 @@ from apps.conversations.services.posting import Question, post_message
 from apps.conversations.services.registry import forget_models
 from apps.conversations.types import RunParams
 from apps.core.errors import Invalid, ModelNotFound, NoReplica
+from apps.core.valkey import valkey
 from inference.protocol import ChatMessage, ReplicaState
+from inference.registry import RULES_KEY, publish_rules, read_rules
+from inference.routing.types import Rule
 from tests.factories.accounts import make_actor, make_key
-from tests.factories.conversations import make_conversation
+from tests.factories.conversations import finish, make_conversation
 from tests.factories.inference import publish_replica
 
 pytestmark = pytest.mark.django_db
@@ -138,3 +144,65 @@ def test_the_reasons_can_be_read(settings: Any) -> None:
     answer = Client().get(f"/api/runs/{run_id}", headers={"authorization": f"Bearer {make_key(actor).key}"})
     assert answer.status_code == 200
     assert answer.json()["decision"]["reasons"][0]["text"] == "2 of 2 models may answer"
+
+
+def rule(*rules: Rule, owner: str = "host") -> None:
+    """As a supervisor tells the rules of its manifest."""
+
+    async def tell() -> None:
+        redis = Redis.from_url(settings.REDIS_URL)
+        await publish_rules(redis, owner, rules)
+        await redis.aclose()
+
+    asyncio.run(tell())
+    forget_models()
+
+
+def test_the_manifests_rules_decide_before_the_estimate() -> None:
+    serve(small=1, large=2)
+    assert asked(ODD).model == "large"
+    rule(Rule("greeting", 1, fixed=True, words_at_most=3))
+    run = asked(ODD)
+    assert (run.model, steps(run)) == ("small", ["policy", "rule", "load"])
+    rule()
+    assert asked(ODD).model == "large", "the manifest has none any more"
+
+
+def test_rules_of_several_hosts_are_put_together() -> None:
+    first, second = Rule("a", 1, words_at_most=1), Rule("b", 2, needs=frozenset({"tools"}))
+    rule(second, owner="host 2")
+    rule(first, second, owner="host 1")
+    valkey().hset(RULES_KEY, "host 3", b"{")
+    valkey().hset(RULES_KEY, "host 4", b'{"at": 1, "rules": [{"name": "old", "level": 1, "needs": []}]}')
+    assert read_rules(valkey()) == (first, second)
+
+
+def test_a_rule_sees_how_long_the_conversation_is() -> None:
+    serve(small=1, large=2)
+    rule(Rule("greeting", 1, words_at_most=3), Rule("long", 1, fixed=True, history_tokens_from=1_000))
+    actor = make_actor()
+    conversation = make_conversation(actor)
+
+    def ask_after(answer_id: UUID | None) -> Run:
+        question = Question(conversation, uuid4(), ODD, answer_id, (), "auto")
+        return Run.objects.get(id=post_message(actor, question).view["run"]["id"])
+
+    first = ask_after(None)
+    finish(first.id, "word " * 500)
+    assert ask_after(first.answer_id).model == "large"
+    second = ask_after(first.answer_id)
+    finish(second.id, "word " * 500)
+    assert ask_after(second.answer_id).model == "small"
+    assert ask_after(first.answer_id).model == "large", "another branch"
+
+
+def test_a_rule_sees_how_much_a_caller_sends() -> None:
+    serve(small=1, large=2)
+    rule(Rule("long", 1, fixed=True, history_tokens_from=1_000))
+
+    def call(before: int, words: int) -> Run:
+        messages = (ChatMessage("system", "word " * before), ChatMessage("user", f"{ODD} " * words))
+        return Run.objects.get(id=start_api_run(make_actor(), ApiCall("auto", messages, RunParams())).run_id)
+
+    assert call(1, 900).model == "large"
+    assert call(900, 1).model == "small"

@@ -11,6 +11,7 @@ import yaml
 
 from inference.manifest import DEFAULT_MANIFEST, ManifestError, PackageWeights, load_manifest, parse_manifest
 from inference.protocol import Purpose
+from inference.routing.types import Rule
 from inference.settings import Settings, read_settings
 from inference.supervisor import models_to_run, remote_records
 from inference.vllm_command import build_command, cpu_dtype
@@ -32,6 +33,24 @@ def test_the_entry_that_the_page_shows_can_be_added() -> None:
     del served[0]["default"]
     added, before = parse_manifest({"models": yaml.safe_load(entry) + served}).models
     assert (added.default, before.default) == (True, False)
+
+
+def ruled(*rules: object) -> dict[str, Any]:
+    return model() | {"rules": list(rules)}
+
+
+def test_rules_are_what_routing_goes_by() -> None:
+    manifest = parse_manifest(
+        ruled(
+            {"name": "greeting", "level": 1, "fixed": True, "words_at_most": 3},
+            {"name": "long", "level": 2, "history_tokens_from": 4000, "prompt_tokens_from": 10, "needs": ["tools"]},
+        )
+    )
+    assert [spec.rule for spec in manifest.rules] == [
+        Rule("greeting", 1, fixed=True, words_at_most=3),
+        Rule("long", 2, needs=frozenset({"tools"}), prompt_tokens_from=10, history_tokens_from=4000),
+    ]
+    assert load_manifest(DEFAULT_MANIFEST).rules == ()
 
 
 def test_the_default_manifest_serves_the_packaged_model() -> None:
@@ -63,6 +82,13 @@ def test_the_default_manifest_serves_the_packaged_model() -> None:
         (model(sampling={"temperature": 9}), ["m, sampling, temperature"]),
         (model(purpose="vision"), ["m, purpose", "'chat', 'embeddings' or 'rerank'"]),
         (model(purpose="rerank", default=True), ["the default model answers"]),
+        (ruled({"name": "r"}), ["r, level", "required"]),
+        (ruled({"name": "r", "level": 10}), ["r, level", "less than or equal to 9"]),
+        (ruled({"level": 1}), ["rule 1, name", "required"]),
+        (ruled({"name": "r", "level": 1, "words_at_least": 3}), ["r, words_at_least", "not permitted"]),
+        (ruled({"name": "r", "level": 1, "needs": ["sight"]}), ["r, needs, 0", "'tools' or 'structured'"]),
+        (ruled({"name": "r", "level": 1}, {"name": "r", "level": 2}), ["two rules have the name r"]),
+        (ruled("r"), ["rule 1", "dictionary"]),
     ],
 )
 def test_errors_say_where_and_what(raw: Any, words: list[str]) -> None:

@@ -22,7 +22,8 @@ from inference.engines.openai_http import OpenAIEngine
 from inference.engines.script import expected_text
 from inference.manifest import PathWeights, parse_manifest
 from inference.protocol import ChatMessage, GenerationRequest, ReplicaState
-from inference.registry import Record, read_records
+from inference.registry import Record, read_records, read_rules
+from inference.routing.types import Rule
 from inference.settings import Settings, read_settings
 from inference.weights import Prepared, WeightsError, prepare_weights
 from tests.contracts.engine_subjects import parent_of
@@ -93,6 +94,7 @@ class Bench:
                 weights: {weights}
                 context_length: 4096
                 replicas: {replicas}
+            rules: [{{name: greeting, level: 1, words_at_most: 3}}]
             """)
         )
 
@@ -190,6 +192,7 @@ def test_a_replica_starts_warms_up_and_is_published(bench: Bench) -> None:
     assert info.url.startswith("http://127.0.0.1:")
     assert info.expires_at > time.time()
     assert "warming up" in bench.log
+    assert read_rules(bench.redis) == (Rule("greeting", 1, words_at_most=3),)
     notes = [m["data"] for m in iter(lambda: channel.get_message(timeout=0.2), None) if m["type"] == "message"]
     assert {"model": "m"} in [json.loads(n) for n in notes]
     channel.close()

@@ -171,6 +171,15 @@ def test_models_that_do_not_differ_leave_nothing_to_learn() -> None:
         fit(prepare([replace(row, weak=row.strong) for row in routing.rows()]))
 
 
+def test_questions_of_fewer_than_fourteen_words_are_unfamiliar_as_the_docs_say() -> None:
+    question = "What is the name of the river that is in the north of the country?"
+    words = question.split()
+    assert len(words) == 15
+    scorer = load_scorer()
+    found = [scorer.estimate(" ".join(words[:count])).unfamiliar for count in (13, 14, 15)]
+    assert found == ["shorter than they are", "", ""]
+
+
 # ---------------------------------------------------------------- measures
 
 

@@ -7,6 +7,7 @@ and how long to wait. The shared line decides (`line`); while there is none, the
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -84,13 +85,13 @@ class Place:
             leave_line(self.run_id)
 
 
-def admit(actor: Actor, requested: str, text: str = "") -> Place:
-    """Accept a run of `requested` for now, or say why not and how long to wait.
+def admit(actor: Actor, requested: str, text: str = "", *, history: Callable[[], int] | None = None) -> Place:
+    """Accept a run of `requested` for now, or say why not and how long to wait. `history`: see `choose_model`.
 
     Raises ModelNotFound, PermissionDenied, NoReplica, Overloaded, RateLimited or TooLarge. A model that is still
     loading accepts a short line.
     """
-    choice = choose_model(requested, text, policy=actor.policy)
+    choice = choose_model(requested, text, policy=actor.policy, history=history)
     model, run_id = choice.model, new_id()
     with connection.cursor() as cursor:
         cursor.execute(_ACTIVE, [model.id, actor.user_id])

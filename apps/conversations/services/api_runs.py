@@ -96,6 +96,7 @@ def start_api_run(actor: Actor, call: ApiCall, *, run_id: UUID | None = None) ->
             policy=actor.policy,
             prompt_tokens=estimate_tokens(text),
             needs=call.params.needs,
+            history=lambda: estimate_tokens(text) - estimate_tokens(call.text),
         )
         in_line = enter_line(actor, choice.model, started.run_id, text=text, max_tokens=call.params.max_tokens)
     except AppError:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -26,13 +27,26 @@ from apps.conversations.services.admission import Place, admit
 from apps.conversations.services.conversations import announce
 from apps.conversations.services.handoff import offer
 from apps.conversations.services.idempotency import MISMATCH, digest_of, earlier_run
-from apps.conversations.types import ACTIVE, RunParams, RunState, queued_at
+from apps.conversations.services.runs import MAX_TURNS
+from apps.conversations.types import ACTIVE, CHARS_PER_TOKEN, RunParams, RunState, queued_at
+from apps.core.db import prepared
 from apps.core.errors import AppError, Conflict, IdempotencyMismatch, Invalid, NotFound, TooLarge
 from apps.core.ids import new_id
 from apps.core.notify import notify_user
 from apps.files.public import summarize_files
 
 TITLE_CHARS = 60
+_HISTORY = """
+    WITH RECURSIVE branch AS (
+        SELECT id, parent_id, octet_length(text) AS size, 1 AS depth
+        FROM conversations_message WHERE conversation_id = %(c)s AND id = %(leaf)s AND organization_id = %(o)s
+        UNION ALL
+        SELECT m.id, m.parent_id, octet_length(m.text), b.depth + 1
+        FROM branch b JOIN conversations_message m ON m.conversation_id = %(c)s AND m.id = b.parent_id
+        WHERE b.depth < %(limit)s
+    )
+    SELECT COALESCE(sum(size), 0) FROM branch
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +83,8 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
 
     try:
         check_rate(actor, "run")
-        place = admit(actor, question.model, question.text)
+        before = partial(history_tokens, actor, question.conversation_id, question.parent_id)
+        place = admit(actor, question.model, question.text, history=before)
     except AppError:
         # What was accepted once is not refused when its client asks again, unless it was deleted meanwhile.
         if earlier := replay():
@@ -95,6 +110,15 @@ def post_message(actor: Actor, question: Question, *, key: str | None = None, re
         _hand_off(run, conversation)
         place.keep()
     return Posted(_posted_view(run, [asked, answer]), created=True)
+
+
+def history_tokens(actor: Actor, conversation_id: UUID, leaf: UUID | None) -> int:
+    """About how long the branch is that ends with a message; 0 for what is not there."""
+    if leaf is None:
+        return 0
+    values = {"c": conversation_id, "leaf": leaf, "o": actor.organization_id, "limit": MAX_TURNS}
+    ((size,),) = prepared(_HISTORY, values)
+    return int(size / CHARS_PER_TOKEN)
 
 
 def regenerate(

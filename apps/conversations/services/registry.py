@@ -15,9 +15,9 @@ import structlog
 from apps.core.valkey import valkey
 from inference.client import read_records
 from inference.protocol import Capacity, ModelInfo, ReplicaState
-from inference.registry import Record, capacity_of, summarize
+from inference.registry import Record, capacity_of, read_rules, summarize
 from inference.routing.candidates import candidates_of
-from inference.routing.types import Candidate
+from inference.routing.types import Candidate, Rule
 
 log = structlog.get_logger(__name__)
 _FRESH_S = 0.5
@@ -38,6 +38,7 @@ class _Read:
     """Half a second old at most; the last known state while Valkey is away. `views`: by region, made when needed."""
 
     records: tuple[Record, ...] = ()
+    rules: tuple[Rule, ...] = ()
     views: dict[str, _View] = field(default_factory=dict)
     at: float = 0.0
 
@@ -65,6 +66,12 @@ def known_line(model: str, region: str = "") -> str:
     return _fresh(region).lines.get(model, model)
 
 
+def known_rules() -> tuple[Rule, ...]:
+    """The rules of routing that the manifests say."""
+    _fresh()
+    return _read.rules
+
+
 def forget_models() -> None:
     """Read the registry anew at the next question, e.g. between tests."""
     _read.at = 0.0
@@ -74,7 +81,7 @@ def _fresh(region: str = "") -> _View:
     now = time.monotonic()
     if now - _read.at > _FRESH_S:
         try:
-            _read.records = read_records(valkey())
+            _read.records, _read.rules = read_records(valkey()), read_rules(valkey())
         except redis.RedisError as error:
             log.warning("models.unread", error=type(error).__name__)
         else:

@@ -3,13 +3,13 @@ and that the organization may use."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from apps.accounts.types import ModelPolicy
 from apps.conversations.metrics import REJECTIONS
-from apps.conversations.services.registry import known_candidates, known_models
+from apps.conversations.services.registry import known_candidates, known_models, known_rules
 from apps.core.errors import Invalid, ModelNotFound, NoReplica, PermissionDenied
 from inference.client import AUTO
 from inference.protocol import ModelInfo, ModelState
@@ -29,11 +29,18 @@ class Choice:
 
 
 def choose_model(
-    requested: str, text: str = "", *, policy: ModelPolicy, prompt_tokens: int = 0, needs: frozenset[str] = frozenset()
+    requested: str,
+    text: str = "",
+    *,
+    policy: ModelPolicy,
+    prompt_tokens: int = 0,
+    needs: frozenset[str] = frozenset(),
+    history: Callable[[], int] | None = None,
 ) -> Choice:
     """`text`: what was asked. `prompt_tokens`: of all that is sent, an estimate that only `auto` goes by. `needs`: see
-    `inference.routing.types.Question`. Raises ModelNotFound, PermissionDenied (the organization may not use it),
-    NoReplica, and Invalid when no model can answer this."""
+    `inference.routing.types.Question`. `history`: tokens of the conversation before it, asked for only where a rule
+    goes by them. Raises ModelNotFound, PermissionDenied (the organization may not use it), NoReplica, and Invalid when
+    no model can answer this."""
     candidates = known_candidates(policy.region)
     if not candidates:
         raise NoReplica("No model is running yet. Try again in a moment.", retry_after_s=WAIT_FOR_MODEL_S)
@@ -49,6 +56,8 @@ def choose_model(
     elif len({candidate.level for candidate in fit}) == 1:
         usable = {candidate.id for candidate in fit}
         return _usable(_default([model for model in models if model.id in usable], policy))
+    elif history is not None and any(rule.history_tokens_from for rule in rules.rules):
+        question = replace(question, history_tokens=history())
     try:
         decision = route(question, candidates, policy=rules, scorer=load_scorer())
     except NoCandidate as error:
@@ -67,7 +76,7 @@ def usable_models(policy: ModelPolicy) -> tuple[ModelInfo, ...]:
 
 
 def _rules(policy: ModelPolicy) -> RoutingPolicy:
-    return RoutingPolicy(models=policy.models, level_at_most=policy.level_at_most)
+    return RoutingPolicy(models=policy.models, level_at_most=policy.level_at_most, rules=known_rules())
 
 
 def _forbidden(policy: ModelPolicy) -> dict[str, str]:
