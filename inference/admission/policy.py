@@ -51,7 +51,7 @@ class Policy:
     than the overload lasts. A paused batch ticket is served again after `pause_most_s`. `reservation_s`: the
     longest that a place is held. `gate_s`: how long one is kept for a run that no runner has taken up. `window_s`:
     over which rates are measured. `settle_s`: how long owners may take to tell what they hold after Valkey was
-    emptied.
+    emptied. `prefix_s`: how long it is remembered where a prompt was placed, for those that begin like it.
     """
 
     lanes: Mapping[str, float] = field(default_factory=lambda: _frozen(interactive=8, long=3, batch=1))
@@ -76,6 +76,7 @@ class Policy:
     owner_ttl_s: float = 10.0
     settle_s: float = 3.0
     announce_s: float = 1.0
+    prefix_s: float = 600.0
     unmeasured_hold_s: float = 10.0
     most_grants: int = 64
     most_reaped: int = 200
@@ -96,7 +97,7 @@ class Policy:
         }
         for name in _PLAIN:
             table[name] = getattr(self, name)
-        for name in ("burst", "gate", "pause_most", "reservation", "window", "owner_ttl", "settle"):
+        for name in ("burst", "gate", "pause_most", "reservation", "window", "owner_ttl", "prefix", "settle"):
             table[f"{name}_ms"] = getattr(self, f"{name}_s") * 1000
         return f"local P = {_lua(table)}\n"
 

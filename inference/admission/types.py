@@ -35,6 +35,8 @@ class Ask:
     failed this ticket, used only when there is no other. `smaller`: a model that may be offered instead. `region`:
     where it must be placed, empty for anywhere; for whoever picks the line, which the scripts know as `model`.
     `budgeted`: it is held to the budgets of its user and organization, and charged to them.
+    `prefixes`: hex digests of the prompt's beginnings, the longest first; where `prefer` says nothing, a replica is
+    preferred that was given a prompt with one of them lately. They must differ between those who share no cache.
     """
 
     ticket: str
@@ -51,6 +53,7 @@ class Ask:
     smaller: str = ""
     region: str = ""
     budgeted: bool = True
+    prefixes: tuple[str, ...] = ()
 
     @property
     def need(self) -> int:

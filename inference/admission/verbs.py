@@ -26,6 +26,7 @@ VERBS = ("ask", "beat", "capacity", "hold", "release", "replicas", "where")
 # What is told for a replica that does not say how much it can hold.
 UNBOUNDED = 10**12
 MOST_AVOIDED = 32
+MOST_PREFIXES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,8 @@ def _who(ask: Ask) -> tuple[str | int, ...]:
 def asking(ask: Ask, *, asked: float | str, mark: int, again: str) -> tuple[str | int | float, ...]:
     """The arguments of an ask after its owner."""
     avoid = "\n".join(ask.avoid[:MOST_AVOIDED])
-    return (*_who(ask), ask.prefer, avoid, asked, mark, int(bool(ask.smaller)), again)
+    prefixes = "\n".join(ask.prefixes[:MOST_PREFIXES])
+    return (*_who(ask), ask.prefer, avoid, asked, mark, int(bool(ask.smaller)), again, prefixes)
 
 
 def answered(reply: list[Any]) -> Granted | WaitState | Refused | NoneReady:

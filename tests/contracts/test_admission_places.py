@@ -10,7 +10,7 @@ from django.conf import settings
 
 from inference.admission import Budget, Lane, Policy, Tier
 from inference.admission.policy import _lua
-from inference.admission.verbs import Granted, NoneReady, Refused, Stranger
+from inference.admission.verbs import MOST_PREFIXES, Granted, NoneReady, Refused, Stranger
 from inference.pipe import Pipe, Script
 from inference.queueing import WaitState
 from tests.contracts.admission_subjects import Line
@@ -37,6 +37,63 @@ async def test_the_preferred_replica_is_given_unless_it_is_much_busier(pipe: Pip
     line = await Line(pipe).begin(a_replica("a", slots=4), a_replica("b", slots=4))
     replies = [await line.ask(an_ask(str(n), prefer="b")) for n in range(5)]
     assert replies == [Granted("b")] * 3 + [Granted("a"), Granted("b")]
+
+
+async def test_prompts_that_begin_alike_meet_unless_their_replica_is_much_busier(pipe: Pipe) -> None:
+    line = await Line(pipe).begin(a_replica("a", slots=4), a_replica("b", slots=4))
+    assert await line.ask(an_ask("1", prefer="b", prefixes=("11aa", "22bb"))) == Granted("b")
+    assert await line.ask(an_ask("2")) == Granted("a")
+    assert await line.ask(an_ask("3", prefixes=("33cc",))) == Granted("a")
+    replies = [await line.ask(an_ask(f"alike {n}", prefixes=("44dd", "22bb"))) for n in range(3)]
+    assert replies == [Granted("b")] * 3, "as busy as the others and more, but it has read the beginning"
+    assert await line.ask(an_ask("4", prefixes=("22bb",))) == Granted("a"), "b is full"
+    assert leaks(connect(settings.REDIS_URL)) == []
+
+
+async def test_a_loaded_replica_is_not_preferred_for_what_it_has_read(pipe: Pipe) -> None:
+    line = await Line(pipe).begin(a_replica("a", slots=4), a_replica("b", slots=4))
+    for n in range(3):
+        assert await line.ask(an_ask(str(n), prefer="b", prefixes=("11aa",))) == Granted("b")
+    assert await line.ask(an_ask("3", prefixes=("11aa",))) == Granted("a"), "three quarters against none"
+    assert await line.ask(an_ask("4", prefixes=("11aa",))) == Granted("a"), "that has read it since, and is less busy"
+
+
+async def test_of_a_prompts_beginnings_the_longest_counts_and_a_preference_before_all(pipe: Pipe) -> None:
+    line = await Line(pipe).begin(a_replica("a", slots=9), a_replica("b", slots=9), a_replica("c", slots=9))
+    await line.ask(an_ask("1", prefer="b", prefixes=("1111",)))
+    await line.ask(an_ask("2", prefer="c", prefixes=("2222",)))
+    assert await line.ask(an_ask("3", prefixes=("1111", "2222"))) == Granted("b")
+    assert await line.ask(an_ask("4", prefixes=("2222", "1111"))) == Granted("b"), "where both were placed last"
+    assert await line.ask(an_ask("5", prefer="a", prefixes=("1111",))) == Granted("a")
+    assert await line.ask(an_ask("6", prefixes=("1111",), avoid=("a",))) != Granted("a")
+
+
+async def test_beginnings_are_forgotten_in_time_and_never_too_many(pipe: Pipe) -> None:
+    line = await Line(pipe).begin(a_replica("a", slots=9), a_replica("b", slots=9))
+    await line.ask(an_ask("1", prefer="b", prefixes=("1111aa",)))
+    await line.ask(an_ask("2"))
+    valkey = connect(settings.REDIS_URL)
+    assert 0 < valkey.pttl("adm:p:m:1111") <= Policy().prefix_s * 1000
+    assert await line.ask(an_ask("3", prefixes=("1111bb",))) == Granted("a"), "another one of the same four digits"
+    assert list(valkey.scan_iter("adm:p:*")) == ["adm:p:m:1111"]
+    assert await line.ask(an_ask("4", prefixes=("1111aa",))) == Granted("b"), (
+        "forgotten, so it goes where there is room"
+    )
+    many = tuple(f"{n}{n}{n}{n}" for n in range(2, 9))
+    await line.ask(an_ask("5", prefixes=many))
+    assert len(list(valkey.scan_iter("adm:p:*"))) == 1 + MOST_PREFIXES
+
+
+async def test_who_waited_is_remembered_too(pipe: Pipe) -> None:
+    line = await Line(pipe).begin(a_replica("a", slots=1))
+    await line.ask(an_ask("1"))
+    assert isinstance(await line.ask(an_ask("2", prefixes=("1111",))), WaitState)
+    await line.release("1")
+    assert await line.news() == ["2"]
+    await line.verbs.set_replicas(line.now, "m", [a_replica("0", slots=9), a_replica("a", slots=9)])
+    assert await line.ask(an_ask("3", prefixes=("1111",))) == Granted("a")
+    await line.verbs.set_replicas(line.now, "m", [a_replica("0", slots=9)])
+    assert await line.ask(an_ask("4", prefixes=("1111",))) == Granted("0"), "it is gone"
 
 
 async def test_replicas_to_avoid_are_given_only_when_there_is_no_other(pipe: Pipe) -> None:
@@ -279,6 +336,7 @@ async def test_nothing_leaks_whatever_happens_in_whatever_order(pipe: Pipe) -> N
                     prompt_tokens=dice.randrange(1_500),
                     prefer=dice.choice(["", "r1", "gone"]),
                     avoid=dice.choice([(), ("r0", "r2")]),
+                    prefixes=dice.choice([(), ("1111", "2222"), ("2222",)]),
                     accepted=dice.random() < 0.2,
                 )
                 if not isinstance(await line.ask(ask), Refused | NoneReady):

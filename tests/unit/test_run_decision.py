@@ -38,7 +38,10 @@ def test_the_choice_of_the_model_comes_first_and_stays_when_another_replica_goes
 def test_only_replicas_that_were_ready_count() -> None:
     gone = replica("b", ReplicaState.GONE)
     assert told(replica("a"), gone)[1] == ("placement", "a is the only replica that is ready.")
-    assert told(replica("a"), replica("c"), gone)[1] == ("placement", "a was the least busy of 2 replicas.")
+    assert told(replica("a"), replica("c"), gone)[1] == (
+        "placement",
+        "a was chosen of 2 replicas by their load and by what they had read.",
+    )
 
 
 def test_a_warm_prefix_and_failures_are_told() -> None:
@@ -46,5 +49,5 @@ def test_a_warm_prefix_and_failures_are_told() -> None:
     assert told(*both, preferred="a")[1][0] == "affinity"
     assert told(*both, preferred="b", failed=("b",))[1:] == [
         ("failover", "b broke off before."),
-        ("placement", "a was the least busy of 2 replicas."),
+        ("placement", "a was chosen of 2 replicas by their load and by what they had read."),
     ]

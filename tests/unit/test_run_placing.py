@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from apps.conversations.runner.context import Context
-from apps.conversations.runner.placing import AnswerLengths, ask_of
+from apps.conversations.runner.placing import AnswerLengths, ask_of, beginnings
 from apps.conversations.types import LEAST_OUTPUT_TOKENS, RunParams
 from inference.client import Lane, Tier
 from inference.protocol import ChatMessage
@@ -32,6 +32,38 @@ def test_the_tools_of_a_prompt_take_memory_too() -> None:
         for run in (claimed_run(), with_tools)
     )
     assert more > plain + 500
+
+
+SYSTEM = ChatMessage("system", "You are a careful clerk. " * 100)
+HELLO, BYE, YES = ChatMessage("user", "Hello"), ChatMessage("user", "Bye"), ChatMessage("assistant", "Yes.")
+
+
+def test_prompts_begin_alike_by_whole_messages_within_an_organization() -> None:
+    run = claimed_run()
+    opening, system = beginnings(run, (SYSTEM, HELLO))
+    assert beginnings(run, (SYSTEM, HELLO, YES, BYE)) == (opening, system), "a conversation that went on"
+    other, same = beginnings(run, (SYSTEM, BYE))
+    assert (same, other != opening) == (system, True), "another one with the same instructions"
+    assert not set(beginnings(claimed_run(), (SYSTEM, HELLO))) & {opening, system}, "another organization"
+    assert ask_of(run, Context((SYSTEM, HELLO), 9, None), output_tokens=9, prefer="", failed=()).prefixes == (
+        opening,
+        system,
+    )
+
+
+def test_tools_stand_before_the_messages() -> None:
+    run, tool = claimed_run(), {"type": "function", "function": {"name": "f"}}
+    with_tools = replace(run, params=RunParams(extra={"tools": [tool]}))
+    assert not set(beginnings(with_tools, (SYSTEM, HELLO))) & set(beginnings(run, (SYSTEM, HELLO)))
+
+
+def test_what_is_short_is_no_beginning_and_of_what_is_long_the_first_part_counts() -> None:
+    run, vast = claimed_run(), "word " * 100_000
+    assert beginnings(run, ()) == beginnings(run, (ChatMessage("system", "Be brief."), HELLO)) == ()
+    assert len(beginnings(run, (ChatMessage("user", vast), YES))) == 1
+    assert len(beginnings(run, (YES, ChatMessage("user", vast)))) == 1
+    (only,) = beginnings(run, (ChatMessage("system", vast), HELLO))
+    assert beginnings(run, (ChatMessage("system", f"{vast} and so on"), BYE)) == (only,)
 
 
 def test_of_a_high_limit_only_what_is_expected_is_reserved() -> None:

@@ -85,4 +85,6 @@ def _replica(lease: Lease, ready: Sequence[ReplicaInfo], preferred: str) -> Reas
         return _reason("placement", f"{chosen.id} is the only replica that is ready.", **facts)
     if chosen.id == preferred:
         return _reason("affinity", f"{chosen.id} has the beginning of this conversation in its cache.", **facts)
-    return _reason("placement", f"{chosen.id} was the least busy of {count} replicas.", **facts)
+    return _reason(
+        "placement", f"{chosen.id} was chosen of {count} replicas by their load and by what they had read.", **facts
+    )

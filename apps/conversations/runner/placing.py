@@ -1,16 +1,25 @@
-"""What a run asks of the admission: its lane, its tier and how much of a replica it may need."""
+"""What a run asks of the admission: its lane, its tier, how much of a replica it may need, and what it begins with."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import takewhile
 
+import orjson
 from django.conf import settings
 
 from apps.conversations.runner.context import Context, estimate_messages, estimate_tools
 from apps.conversations.services.line import lane_of
 from apps.conversations.types import LEAST_OUTPUT_TOKENS, ClaimedRun
+from apps.core.isolation import cache_salt
 from inference.client import Ask, Tier
+from inference.protocol import ChatMessage
+
+BEGINNING_FROM, BEGINNING_READ = 2_000, 8_000
+"""Characters: a shorter beginning is read again faster than a busier replica is waited for; of a longer one so many
+count."""
 
 
 class AnswerLengths:
@@ -35,6 +44,24 @@ class AnswerLengths:
         if len(seen) < self.ENOUGH:
             return most
         return min(most, max(LEAST_OUTPUT_TOKENS, sorted(seen)[len(seen) * 19 // 20]))
+
+
+def beginnings(run: ClaimedRun, messages: Sequence[ChatMessage]) -> tuple[str, ...]:
+    """Digests of what the prompt begins with, for replicas that have read it already: up to its first question, and
+    before that. None of what is too short to matter. Organizations share none, since they share no cache either."""
+    before = list(takewhile(lambda message: message.role != "user", messages))
+    tools = run.params.extra.get("tools")
+    told = orjson.dumps(tools)[:BEGINNING_READ] if tools else b""
+    digest = blake2b(told, digest_size=16, key=cache_salt(run.organization_id).encode())
+    read, found = len(told), list[str]()
+    for part in (before, messages[len(before) : len(before) + 1]):
+        said = "".join(f"\0{message.role}\0{message.spoken[:BEGINNING_READ]}" for message in part)
+        more = said[: max(0, BEGINNING_READ - read)]
+        digest.update(more.encode())
+        read += len(more)
+        if more and read >= BEGINNING_FROM:
+            found.insert(0, digest.hexdigest())
+    return tuple(found)
 
 
 def ask_of(
@@ -63,4 +90,5 @@ def ask_of(
         avoid=tuple(failed),
         accepted=True,
         region=run.region,
+        prefixes=beginnings(run, context.messages),
     )

@@ -2,7 +2,7 @@
 -- ARGV: now, epoch, owner, ticket, model, lane, tier, user, organization, need, prefer, avoid (one a line), asked, mark
 -- (comes back with the news of its grant), smaller ("1" when there is a smaller model to offer), again: "reminded" (it
 -- waited before Valkey was emptied) or "accepted" (it was in line or at work before); either is not refused now, unless
--- it can never fit. Whoever had the ticket before, the gate or an owner that died, has it no longer: what was granted
+-- it can never fit; digests of the prompt's beginnings (one a line). Whoever had the ticket before, the gate or an owner that died, has it no longer: what was granted
 -- stays granted, and who waits keeps the age of its place in the line.
 -- Returns {'epoch'}, {'none'} (no replica), {'granted', replica}, {'queued', position, seconds}, or
 -- {'refused', code, seconds until it is worth asking again, the number that the code is about}. '' for unknown seconds.
@@ -13,7 +13,9 @@ local old = read_ticket(ARGV[4])
 if old then drop(old, 0, now) end
 local t = { id = ARGV[4], model = ARGV[5], class = ARGV[6] .. ':' .. ARGV[7], lane = ARGV[6], tier = ARGV[7],
   user = ARGV[8], organization = ARGV[9], owner = ARGV[3], need = tonumber(ARGV[10]), prefer = ARGV[11],
-  avoid = ARGV[12], asked = math.min(tonumber(ARGV[13]) or now, old and old.asked or math.huge), mark = ARGV[14] }
+  avoid = ARGV[12], asked = math.min(tonumber(ARGV[13]) or now, old and old.asked or math.huge), mark = ARGV[14],
+  prefixes = ARGV[17] }
+if t.prefer == '' then t.prefer = warm_replica(t) end
 local base, model = 'adm:m:' .. t.model, read_model(t.model, now)
 
 local function seconds(s) return s and string.format('%.3f', s) or '' end

@@ -3,6 +3,7 @@
 local function grant(t, r, now)
   occupy(t, r, 1)
   t.replica, t.granted = r.id, now
+  remember_prefixes(t, r.id)
   call('HSET', 'adm:t:' .. t.id, 'replica', r.id, 'granted', now, 'charged', t.charged and '1' or '0')
   call('ZADD', 'adm:deadlines', now + (t.owner == GATE and P.gate_ms or P.reservation_ms), t.id)
 end

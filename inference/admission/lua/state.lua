@@ -7,8 +7,9 @@
 --   adm:o:OWNER          set     its tickets
 --   adm:feed:OWNER       list    what was granted to its waiting tickets: "ticket\nreplica\nmark"
 --   adm:deadlines        zset    ticket -> when it is dropped, whatever its owner says
---   adm:t:TICKET         hash    model class user organization owner need asked mark prefer avoid;
---                                passed; replica granted charged ("1" when its tags paid for it)
+--   adm:t:TICKET         hash    model class user organization owner need asked mark prefer avoid
+--                                prefixes; passed; replica granted charged ("1" when its tags paid for it)
+--   adm:p:M:XXXX         string  "digest\nreplica": where a prompt that begins so was placed last; XXXX begins the digest
 --   adm:flying           hash    "u:USER", "o:ORGANIZATION" -> its answers in progress
 --   adm:budget:...       string  when the token budget of a user or an organization will be whole again
 --   adm:m:M              hash    v running waiting queued (not batch); tokens held answers at; pledge...; largest
@@ -48,13 +49,14 @@ end
 
 local function read_ticket(id)
   local f = call('HMGET', 'adm:t:' .. id, 'model', 'class', 'user', 'organization', 'owner', 'need', 'asked', 'prefer',
-    'avoid', 'replica', 'granted', 'charged', 'mark')
+    'avoid', 'replica', 'granted', 'charged', 'mark', 'prefixes')
   if not f[1] then return nil end
   local lane, tier = split_class(f[2])
   return {
     id = id, model = f[1], class = f[2], lane = lane, tier = tier, user = f[3], organization = f[4], owner = f[5],
     need = tonumber(f[6]), asked = tonumber(f[7]), prefer = f[8], avoid = f[9], replica = f[10] or nil,
     granted = tonumber(f[11] or 0), charged = f[12] == '1', mark = f[13] or '',
+    prefixes = f[14] or '',
   }
 end
 
@@ -64,7 +66,8 @@ local function in_progress(t) return t.lane ~= 'batch' and t.organization ~= '' 
 
 local function write_ticket(t, deadline)
   call('HSET', 'adm:t:' .. t.id, 'model', t.model, 'class', t.class, 'user', t.user, 'organization', t.organization,
-    'owner', t.owner, 'need', t.need, 'asked', t.asked, 'mark', t.mark, 'prefer', t.prefer, 'avoid', t.avoid)
+    'owner', t.owner, 'need', t.need, 'asked', t.asked, 'mark', t.mark, 'prefer', t.prefer, 'avoid', t.avoid,
+    'prefixes', t.prefixes or '')
   call('SADD', 'adm:o:' .. t.owner, t.id)
   call('ZADD', 'adm:deadlines', deadline, t.id)
   if in_progress(t) then
@@ -168,6 +171,26 @@ local function fits(t, r, pledge)
   if t.lane ~= 'long' then return true end
   local long_slots, long_kv = long_limits(r)
   return r.long_used < long_slots and r.long_kv + t.need <= long_kv
+end
+
+-- ------------------------------------------------------------------ prompts that begin alike
+
+-- One key for all digests that begin with the same four digits, so that there are at most 65,536 a model.
+local function prefix_key(model, prefix) return 'adm:p:' .. model .. ':' .. string.sub(prefix, 1, 4) end
+
+-- Where the longest of the ticket's beginnings was placed last, or ''.
+local function warm_replica(t)
+  for prefix in string.gmatch(t.prefixes, '[^\n]+') do
+    local said = call('GET', prefix_key(t.model, prefix))
+    if said and string.sub(said, 1, #prefix + 1) == prefix .. '\n' then return string.sub(said, #prefix + 2) end
+  end
+  return ''
+end
+
+local function remember_prefixes(t, replica)
+  for prefix in string.gmatch(t.prefixes or '', '[^\n]+') do
+    call('SET', prefix_key(t.model, prefix), prefix .. '\n' .. replica, 'PX', P.prefix_ms)
+  end
 end
 
 -- The least loaded replica on which the ticket fits, of the CANDIDATES least loaded; the preferred one when it is not
