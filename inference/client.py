@@ -12,7 +12,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -43,6 +43,7 @@ from inference.protocol import (
     ReplicaState,
     line_name,
 )
+from inference.quality import Answers
 from inference.queueing import OnWait, WaitState
 from inference.registry import (
     CHAT,
@@ -120,7 +121,8 @@ class ReplicaPool:
     """`replica_urls`: `model=url` pairs as in PARLEY_REPLICA_URLS, checked by the pool itself and published for
     other processes. `redis_url` may be empty where there is nothing but those. `admission` decides for all processes
     together; without it, or while it is away, this process has a line of its own. `purposes`: models for anything else
-    do not exist here. `failures` counts answers that failed, by model and kind."""
+    do not exist here. `failures` counts answers that failed, by model and kind; `answers` is told by the caller how
+    those of each model were, for all processes."""
 
     def __init__(
         self,
@@ -150,6 +152,7 @@ class ReplicaPool:
         self._probes = BreakerProbes(self._engine, self._probed, limits.probe_s)
         self._verdicts = Verdicts()
         self.failures: Counter[tuple[str, FailureKind]] = Counter()
+        self.answers = Answers()
 
     # ------------------------------------------------ life
 
@@ -181,6 +184,8 @@ class ReplicaPool:
         await asyncio.gather(*(engine.close() for engine in engines), return_exceptions=True)
         await self._static.close()
         if self._redis is not None:
+            with suppress(RedisError, OSError):
+                await self.answers.publish(self._redis)
             await self._redis.aclose()
 
     async def _keep_fresh(self) -> None:
@@ -200,6 +205,7 @@ class ReplicaPool:
             try:
                 await self._static.publish(self._redis)
                 await self._verdicts.publish(self._redis, self.replicas())
+                await self.answers.publish(self._redis)
                 fetched = await fetch_records(self._redis)
                 known = {k: r for k, r in known.items() if r.replica.expires_at >= time.time()}
             except (RedisError, OSError) as error:

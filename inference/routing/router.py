@@ -22,7 +22,8 @@ from inference.routing.types import (
 )
 
 AUTO = "auto"
-UNMEASURED_QUALITY = 0.5
+UNMEASURED_QUALITY = 1.0
+"""Of a model of which nothing is known yet: it would never be measured if it were not asked."""
 
 
 def route(

@@ -19,11 +19,13 @@ from apps.conversations.types import RunParams
 from apps.core.errors import Invalid, ModelNotFound, NoReplica
 from apps.core.valkey import valkey
 from inference.protocol import ChatMessage, ReplicaState
+from inference.quality import Answers
 from inference.registry import RULES_KEY, publish_rules, read_rules
 from inference.routing.types import Rule
 from tests.factories.accounts import make_actor, make_key
 from tests.factories.conversations import finish, make_conversation
 from tests.factories.inference import publish_replica
+from tests.factories.runner import execute
 
 pytestmark = pytest.mark.django_db
 SIMPLE = "What is the capital of France, and on which river does the city stand?"
@@ -206,3 +208,45 @@ def test_a_rule_sees_how_much_a_caller_sends() -> None:
 
     assert call(1, 900).model == "large"
     assert call(900, 1).model == "small"
+
+
+def counted(**bad: int) -> None:
+    """A hundred answers of each model, so many of them bad."""
+
+    async def tell() -> None:
+        redis = Redis.from_url(settings.REDIS_URL)
+        answers = Answers()
+        for model, failed in bad.items():
+            for n in range(100):
+                answers.note(model, good=n >= failed)
+        await answers.publish(redis)
+        await redis.aclose()
+
+    asyncio.run(tell())
+    forget_models()
+
+
+def test_of_a_level_the_model_that_manages_more_is_chosen() -> None:
+    serve(able=2, broken=2, small=1)
+    rule(Rule("all", 2, fixed=True))
+    assert asked(ODD).model == "able"
+    counted(able=30, broken=10)
+    run = asked(ODD)
+    assert run.decision is not None
+    assert (run.model, run.decision["reasons"][-1]["facts"]["quality"]) == ("broken", 0.9)
+    counted(broken=100)
+    assert asked(ODD).model == "able", "0.45 in all, against 0.7"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_runs_tell_how_their_models_did() -> None:
+    serve(fake=1, large=2)
+    actor = make_actor()
+    ids = []
+    for model, text in (("auto", f"{SIMPLE} say: Paris."), ("fake", "n:1"), ("auto", f"{SIMPLE}\n@fake n:0")):
+        question = Question(make_conversation(actor), uuid4(), text, None, (), model)
+        ids.append(post_message(actor, question).view["run"]["id"])
+    for id in ids:
+        assert execute(id, "fake=fake://a", "large=fake://b?level=2").state == "completed"
+    (key,) = valkey().scan_iter("inference:quality:*")
+    assert valkey().hgetall(key) == {b"good fake": b"1", b"bad fake": b"1", b"good large": b"1"}

@@ -184,8 +184,9 @@ def test_without_a_scorer_the_smallest_answers() -> None:
 
 
 def test_quality_then_cost_then_load_choose_within_a_level() -> None:
-    other = replace(SMALL, id="other", quality=0.9, cost_per_mtok=0.2)
-    assert decide(candidates=(SMALL, other)).model == "other"
+    other, worse = replace(SMALL, id="other", quality=0.9, cost_per_mtok=0.2), replace(SMALL, quality=0.8)
+    assert decide(candidates=(worse, other)).model == "other"
+    assert decide(candidates=(SMALL, other)).model == "small", "what was not measured yet is asked, so that it will be"
     cheap = replace(SMALL, id="zcheap", cost_per_mtok=0.05)
     assert decide(candidates=(SMALL, cheap)).model == "zcheap"
     idle = replace(SMALL, id="zidle", pressure=0.0)

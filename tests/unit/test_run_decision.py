@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from apps.conversations.runner.decision import decision_view
+import pytest
+
+from apps.conversations.runner.decision import decision_view, was_good
+from apps.conversations.types import RunResult, RunState
 from inference.client import Lease
 from inference.engines.fake import FakeEngine
 from inference.protocol import ModelInfo, ModelState, ReplicaInfo, ReplicaState
+from tests.factories.runner import claimed_run
 
 
 def replica(id: str, state: ReplicaState = ReplicaState.READY) -> ReplicaInfo:
@@ -51,3 +56,24 @@ def test_a_warm_prefix_and_failures_are_told() -> None:
         ("failover", "b broke off before."),
         ("placement", "a was chosen of 2 replicas by their load and by what they had read."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("requested", "state", "code", "good"),
+    [
+        ("auto", RunState.COMPLETED, "", True),
+        ("auto", RunState.INCOMPLETE, "", True),
+        ("auto", RunState.INCOMPLETE, "replica_failed", False),
+        ("auto", RunState.FAILED, "invalid_output", False),
+        ("auto", RunState.FAILED, "overloaded", None),
+        ("auto", RunState.FAILED, "rejected", None),
+        ("auto", RunState.CANCELLED, "", None),
+        ("small", RunState.COMPLETED, "", None),
+        ("small", RunState.FAILED, "replica_failed", None),
+    ],
+)
+def test_only_what_auto_asked_and_the_model_did_tells_its_quality(
+    requested: str, state: RunState, code: str, good: bool | None
+) -> None:
+    result = RunResult(state, "", None, error={"code": code, "message": "", "retry_after_s": None} if code else None)
+    assert was_good(replace(claimed_run(), requested=requested), result) is good

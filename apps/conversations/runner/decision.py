@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inference.client import Lease
+from apps.conversations.types import ClaimedRun, RunResult, RunState
+from inference.client import AUTO, Lease
 from inference.protocol import ReplicaInfo, ReplicaState
 from inference.routing import router
 from inference.routing.types import Candidate, Decision, Step
@@ -13,6 +14,7 @@ from inference.routing.types import Reason as Weighed
 
 Reason = dict[str, Any]
 _OF_REPLICA = ("placement", "affinity", "failover")
+_OF_MODEL = ("replica_failed", "invalid_output")
 
 
 def decision_view(
@@ -68,6 +70,14 @@ def escalated(made: Mapping[str, Any], candidates: Sequence[Candidate], *, why: 
 def escalations(made: Mapping[str, Any] | None) -> list[Reason]:
     """The reasons for which stronger models were asked, in order; `facts` with the tokens that the one before took."""
     return [reason for reason in (made or {}).get("reasons", ()) if reason["step"] == Step.ESCALATION]
+
+
+def was_good(run: ClaimedRun, result: RunResult) -> bool | None:
+    """Whether the model managed a question that `auto` gave it. None where the end says nothing of the model: where a
+    person chose it or stopped it, or it was never asked."""
+    if run.requested != AUTO or (result.error and result.error["code"] not in _OF_MODEL):
+        return None
+    return None if result.state is RunState.CANCELLED else result.error is None
 
 
 def _reason(step: str, text: str, **facts: Any) -> Reason:

@@ -20,7 +20,7 @@ from apps.conversations.eventlog import AsyncLog
 from apps.conversations.metrics import record_end, record_failover
 from apps.conversations.runner.asking import NOTHING, Asking, Escalated
 from apps.conversations.runner.context import Context, History, passages_event, search_notices
-from apps.conversations.runner.decision import decision_view, escalated, escalations
+from apps.conversations.runner.decision import decision_view, escalated, escalations, was_good
 from apps.conversations.runner.flusher import Flusher
 from apps.conversations.runner.patience import backoff, explain, until_db
 from apps.conversations.runner.placing import AnswerLengths, ask_of
@@ -180,6 +180,7 @@ class Execution:
             await asyncio.gather(self.saved, return_exceptions=True)
         if not await until_db(lambda: in_db(runs.save_decision, run.id, run.attempt, decision)):
             raise FencedOut
+        self.pool.answers.note(run.model, good=False)
         log.info("run.escalated", model=decision["model"], instead_of=run.model)
         self.claimed = replace(run, model=decision["model"], decision=decision)
         self.replica, self.avoid = "", []
@@ -375,6 +376,8 @@ class Execution:
             # A checkpoint that comes after the end finds no running run and fences us too; what counts is this.
             raise FencedOut
         record_end(self.claimed, result, time.monotonic() - self.started, placed=self.placed)
+        if (good := was_good(self.claimed, result)) is not None:
+            self.pool.answers.note(self.claimed.model, good=good)
         self.writer.emit(event, final=True)
         for _ in range(FINAL_FLUSHES):
             await self.flusher.flushed(self.writer)

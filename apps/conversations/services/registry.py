@@ -6,7 +6,7 @@ What must stay in a region sees the registry as if there were no replicas elsewh
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import redis
@@ -15,12 +15,13 @@ import structlog
 from apps.core.valkey import valkey
 from inference.client import read_records
 from inference.protocol import Capacity, ModelInfo, ReplicaState
+from inference.quality import read_quality
 from inference.registry import Record, capacity_of, read_rules, summarize
 from inference.routing.candidates import candidates_of
 from inference.routing.types import Candidate, Rule
 
 log = structlog.get_logger(__name__)
-_FRESH_S = 0.5
+_FRESH_S, _JUDGED_S = 0.5, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +36,15 @@ class _View:
 
 @dataclass(slots=True)
 class _Read:
-    """Half a second old at most; the last known state while Valkey is away. `views`: by region, made when needed."""
+    """Half a second old at most, `quality` ten seconds; the last known state while Valkey is away. `views`: by region,
+    made when needed."""
 
     records: tuple[Record, ...] = ()
     rules: tuple[Rule, ...] = ()
+    quality: Mapping[str, float] = field(default_factory=dict)
     views: dict[str, _View] = field(default_factory=dict)
     at: float = 0.0
+    judged_at: float = 0.0
 
 
 _read = _Read()
@@ -74,7 +78,7 @@ def known_rules() -> tuple[Rule, ...]:
 
 def forget_models() -> None:
     """Read the registry anew at the next question, e.g. between tests."""
-    _read.at = 0.0
+    _read.at = _read.judged_at = 0.0
 
 
 def _fresh(region: str = "") -> _View:
@@ -82,6 +86,8 @@ def _fresh(region: str = "") -> _View:
     if now - _read.at > _FRESH_S:
         try:
             _read.records, _read.rules = read_records(valkey()), read_rules(valkey())
+            if now - _read.judged_at > _JUDGED_S:
+                _read.quality, _read.judged_at = read_quality(valkey()), now
         except redis.RedisError as error:
             log.warning("models.unread", error=type(error).__name__)
         else:
@@ -89,15 +95,15 @@ def _fresh(region: str = "") -> _View:
         _read.at = now
     view = _read.views.get(region)
     if view is None:
-        view = _read.views[region] = _view(_read.records, region)
+        view = _read.views[region] = _view(_read.records, region, _read.quality)
     return view
 
 
-def _view(records: Sequence[Record], region: str) -> _View:
+def _view(records: Sequence[Record], region: str, quality: Mapping[str, float]) -> _View:
     here = [record for record in records if region in ("", record.replica.region)]
     models = summarize(here)
     capacity = {model.id: capacity_of(here, model.id) for model in models}
-    return _View(models, candidates_of(records, region), capacity, _lines(here))
+    return _View(models, candidates_of(records, region, quality), capacity, _lines(here))
 
 
 def _lines(records: Sequence[Record]) -> dict[str, str]:

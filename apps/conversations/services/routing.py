@@ -18,6 +18,7 @@ from inference.routing.scorer import load_scorer
 from inference.routing.types import Decision, NoCandidate, Question, Reason, RoutingPolicy, Step
 
 WAIT_FOR_MODEL_S = 15
+LEAST_QUALITY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ def usable_models(policy: ModelPolicy) -> tuple[ModelInfo, ...]:
 
 
 def _rules(policy: ModelPolicy) -> RoutingPolicy:
-    return RoutingPolicy(models=policy.models, level_at_most=policy.level_at_most, rules=known_rules())
+    return RoutingPolicy(
+        models=policy.models, level_at_most=policy.level_at_most, rules=known_rules(), least_quality=LEAST_QUALITY
+    )
 
 
 def _forbidden(policy: ModelPolicy) -> dict[str, str]:
