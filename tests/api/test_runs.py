@@ -163,9 +163,9 @@ def test_the_context_is_what_was_saved(me: Person, waiting: Exchange) -> None:
     assert shown(me.get(path)) == nothing
     attempt = claim(waiting.run_id)
     context = {"messages": [{"role": "user", "content": "Why?"}]}
-    assert runs.save_context(waiting.run_id, attempt, context=context, model="fake", replica="")
+    assert runs.save_context(waiting.run_id, attempt, context=context, model="fake")
     assert shown(me.get(path)) == nothing | context
-    assert not runs.save_context(waiting.run_id, attempt - 1, context={}, model="x", replica="")
+    assert not runs.save_context(waiting.run_id, attempt - 1, context={}, model="x")
     assert shown(me.get(path)) == nothing | context
 
 

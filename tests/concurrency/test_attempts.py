@@ -78,7 +78,7 @@ def test_an_old_attempt_changes_nothing(waiting: Exchange) -> None:
     runs.checkpoint_runs([progress(waiting.run_id, 2, "New")])
 
     assert runs.checkpoint_runs([progress(waiting.run_id, 1, "Old")]) == frozenset()
-    assert not runs.save_context(waiting.run_id, 1, context={"messages": []}, model="old", replica="old")
+    assert not runs.save_context(waiting.run_id, 1, context={"messages": []}, model="old")
     assert finishing.finish_run(waiting.run_id, 1, result("Old"), by="old") is None
 
     run = Run.objects.get()

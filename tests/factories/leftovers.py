@@ -69,7 +69,7 @@ def _ask_about(caller: Caller, file: File, sentence: str) -> UUID:
     found = search_passages(caller.actor, file_ids=[file.id], query=f"weight of {MARKERS[0]}")
     event = passages_event(found)
     context = {**event, "messages": [{"role": "user", "content": hit.text} for hit in found.hits]}
-    assert runs.save_context(run_id, attempt, context=context, model="fake", replica="fake-1")
+    assert runs.save_context(run_id, attempt, context=context, model="fake")
     valkey().xadd(log_key(run_id), {"f": str(event).encode(), "k": b""})
     valkey().sadd(readers_key(run_id), b"web:1:feed")
     text = f"{sentence} [1]"

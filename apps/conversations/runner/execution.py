@@ -241,7 +241,7 @@ class Execution:
             self.writer.emit(event, sticky=True)
         if not run.prompt:
             model = self.model.id if self.model else run.model
-            save = partial(runs.save_context, run.id, run.attempt, context=context.view(), model=model, replica="")
+            save = partial(runs.save_context, run.id, run.attempt, context=context.view(), model=model)
             self.saved = asyncio.create_task(until_db(lambda: in_db(save)))
 
     async def _consult(self, lease: Lease, prepared: Prepared) -> None:

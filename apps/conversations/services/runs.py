@@ -212,13 +212,10 @@ def load_turns(conversation_id: UUID, question_id: UUID) -> tuple[Turn, ...]:
     return tuple(Turn(role, text, tuple(file_ids), replica or "", id) for role, text, file_ids, replica, id in rows)
 
 
-def save_context(run_id: UUID, attempt: int, *, context: View, model: str, replica: str) -> bool:
+def save_context(run_id: UUID, attempt: int, *, context: View, model: str) -> bool:
     """Keep exactly what is sent to the model. False when the attempt is no longer the newest."""
-    return bool(
-        Run.objects.filter(id=run_id, attempt=attempt, state=RunState.RUNNING).update(
-            context=context, model=model, replica=replica
-        )
-    )
+    mine = Run.objects.filter(id=run_id, attempt=attempt, state=RunState.RUNNING)
+    return bool(mine.update(context=context, model=model))
 
 
 def load_context(run_id: UUID) -> View:
