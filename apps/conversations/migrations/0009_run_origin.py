@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conversations', '0007_older_turns'),
+        ('conversations', '0008_citation_files'),
     ]
 
     operations = [
