@@ -3,9 +3,11 @@
     python -m tests.bench.citations [--data DIR] [--json build/bench/citations.json]
 
 Cases are generated (`tests.factories.claims`): a sentence cites a passage and states a quote, number, date or name of
-it, in another form or wrong. With DIR, which holds `docs_evaluation_dataset.json` and `anthropic_docs.json` or a folder
-`code-retrieval` with them, also real answers, each sentence citing all passages that the set gives for it, as they are
-and with one number or name changed.
+it, in another form or wrong. Or it cites nothing and is matched by its words: a right one is a false alarm if its
+passage is not shown free of doubt, a wrong one is noticed if none is. With DIR, which holds
+`docs_evaluation_dataset.json` and `anthropic_docs.json` or a folder `code-retrieval` with them, also real answers, each
+sentence citing all passages that the set gives for it, as they are and with one number or name changed, and as they are
+without marks.
 """
 
 from __future__ import annotations
@@ -17,35 +19,49 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import django
 
 from tests import services as session_services
-from tests.factories.claims import KINDS, claims
+from tests.factories.claims import KINDS, Claim, claims, matched_claims
 
 CASES = 1_500
 """Of each kind, right and wrong."""
 GOAL, FALSE_ALARMS = 0.99, 0.02
 
 
-def _suspected(answer: str, passages: Sequence[str]) -> bool:
+def _cite(answer: str, passages: Sequence[str]) -> tuple[dict[str, Any], ...]:
     from apps.files.public import PassageHit, cite
 
     nobody = UUID(int=1)
-    hits = [PassageHit(nobody, nobody, "report.pdf", 1, "", text, (), "digital", 1.0) for text in passages]
-    return any(citation["unsupported"] for citation in cite(answer, hits))
+    return cite(
+        answer, [PassageHit(nobody, nobody, "report.pdf", 1, "", text, (), "digital", 1.0) for text in passages]
+    )
+
+
+def _suspected(answer: str, passages: Sequence[str]) -> bool:
+    return any(citation["unsupported"] for citation in _cite(answer, passages))
+
+
+def _doubted(case: Claim) -> bool:
+    """Whether an answer without marks has no passage that is shown free of doubt, or, if it is right, not its own."""
+    shown = [citation["n"] for citation in _cite(case.answer, case.passages) if not citation["unsupported"]]
+    return case.number not in shown if case.true else not shown
 
 
 def generated() -> dict[str, float]:
     figures = {}
-    for kind in KINDS:
-        for name, true in (("unsupported_caught", False), ("false_alarms", True)):
-            cases = claims(kind, CASES, true=true, seed=11)
-            found = sum(_suspected(case.answer, case.passages) for case in cases)
-            figures[f"citation_{name}_{kind}"] = found / CASES
-    for name in ("unsupported_caught", "false_alarms"):
-        figures[f"citation_{name}"] = sum(figures[f"citation_{name}_{kind}"] for kind in KINDS) / len(KINDS)
+    for name, true in (("unsupported_caught", False), ("false_alarms", True)):
+        for kind in KINDS:
+            cited = [_suspected(case.answer, case.passages) for case in claims(kind, CASES, true=true, seed=11)]
+            matched = [_doubted(case) for case in matched_claims(kind, CASES, true=true, seed=11)]
+            figures[f"citation_{name}_{kind}"] = sum(cited) / CASES
+            figures[f"citation_{name}_matched_{kind}"] = sum(matched) / CASES
+        for form in ("", "_matched"):
+            each = [figures[f"citation_{name}{form}_{kind}"] for kind in KINDS]
+            figures[f"citation_{name}{form}"] = sum(each) / len(KINDS)
     return figures
 
 
@@ -67,8 +83,9 @@ def _cited(sentence: str, count: int) -> str:
 
 def real(folder: Path) -> dict[str, float]:
     chance = random.Random(7)
-    right, wrong = [], []
+    right, wrong, without = [], [], []
     for sentence, passages in _answers(folder):
+        without.append(_cite(sentence, passages))
         right.append(_suspected(_cited(sentence, len(passages)), passages))
         if right[-1]:
             continue
@@ -76,9 +93,12 @@ def real(folder: Path) -> dict[str, float]:
             changed = str(int(found.group()) + chance.randint(301, 999)) if found.group().isdigit() else "Vikmund"
             altered = sentence[: found.start()] + changed + sentence[found.end() :]
             wrong.append(_suspected(_cited(altered, len(passages)), passages))
+    matched = [citations for citations in without if citations]
     return {
         "citation_false_alarms_real": sum(right) / len(right),
         "citation_unsupported_caught_real": sum(wrong) / len(wrong),
+        "citation_matched_real": len(matched) / len(without),
+        "citation_false_alarms_matched_real": sum(bool(c[0]["unsupported"]) for c in matched) / len(matched),
     }
 
 
@@ -88,7 +108,7 @@ def report(figures: dict[str, float], path: Path) -> None:
         goal = None if name.endswith("_real") else FALSE_ALARMS if "false" in name else GOAL
         ok = goal is None or (value <= goal if "false" in name else value >= goal)
         entries[name] = {"value": round(value, 4), "unit": "0..1", "goal": goal, "ok": ok}
-        print(f"{name:40} {value:8.4f}  {'' if goal is None else f'goal {goal:g} ' + ('ok' if ok else 'MISSED')}")
+        print(f"{name:42} {value:8.4f}  {'' if goal is None else f'goal {goal:g} ' + ('ok' if ok else 'MISSED')}")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(entries, indent=1) + "\n")
 

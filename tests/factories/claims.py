@@ -1,7 +1,8 @@
 """Passages that state made-up facts, sentences that state them again in other words, and ones that get them wrong.
 
 A claim is about one value: a quote, number, date or name. The wrong ones take the value of another passage, or one
-that is hard to tell from the right one. Everything follows from a seed.
+that is hard to tell from the right one. Claims without marks keep close to the words of their passage, by which they
+are matched to it, and are wrong by a value that no passage has. Everything follows from a seed.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _QUOTED = (
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """`passages` as given to a model, `answer` a sentence that cites `number`, true to it or not."""
+    """`passages` as given to a model, `answer` a sentence that cites `number` or is from it, true to it or not."""
 
     kind: ClaimKind
     passages: tuple[str, ...]
@@ -195,3 +196,60 @@ def claims(kind: ClaimKind, count: int, *, true: bool, seed: int) -> list[Claim]
         answer = _MAKERS[kind](chance, right, other, true).replace("[N]", f"[{number}]")
         made.append(Claim(kind, tuple(passages), number, answer, true))
     return made
+
+
+def _matched(kind: ClaimKind, chance: random.Random, right: _Facts, wrong: _Facts) -> str:
+    """A sentence much as the passage of `right` has it, with one value of `wrong`."""
+    first, family = right.person.split()
+    other_first, other_family = wrong.person.split()
+    day, month, year = f"{right.day}", _MONTHS[right.month], f"{right.year}"
+    place, person, quote, count, money = right.place, right.person, right.quote, right.count, right.money
+    match kind:
+        case "quote":
+            words = quote.split()
+            words[chance.randrange(2, len(words))] = wrong.quote.split()[-1]
+            quote = quote if right is wrong else chance.choice((" ".join(words), wrong.quote))
+        case "number":
+            count, money = wrong.count, wrong.money
+        case "date":
+            month = _MONTHS[wrong.month]
+            day, year = chance.choice(((day, year), (f"{wrong.day}", year), (f"{wrong.day}", f"{wrong.year}")))
+        case "name":
+            person = chance.choice((wrong.person, f"{first} {other_family}", f"{other_first} {family}"))
+            place = chance.choice((place, wrong.place))
+    met = f"the council of {place} met to hear {person}."
+    sentences = {
+        "quote": (f'At the meeting {person} said: "{quote}."', f"\u201c{quote}\u201d, said {person} at the meeting."),
+        "number": (
+            f"The crew had taken {count:,} samples from the river.",
+            f"Repairs will cost ${money} million, which the town is to pay.",
+        ),
+        "date": (f"On {day} {month} {year} {met}", f"On {month} {day}, {year}, {met}"),
+        "name": (f"On {day} {month} {year} {met}", f"In {year}, {met}"),
+    }
+    return chance.choice(sentences[kind])
+
+
+def matched_claims(kind: ClaimKind, count: int, *, true: bool, seed: int) -> list[Claim]:
+    """Claims of answers that cite nothing. The wrong value of one is in none of its passages."""
+    chance = random.Random(f"matched {kind} {true} {seed}")
+    made = []
+    for _ in range(count):
+        right = _facts(chance)
+        passages = [facts.passage(chance) for facts in (right, _distinct(chance, right))]
+        number = chance.randint(1, 2)
+        if number == 2:
+            passages.reverse()
+        wrong = right if true else _absent(chance, right, passages)
+        made.append(Claim(kind, tuple(passages), number, _matched(kind, chance, right, wrong), true))
+    return made
+
+
+def _absent(chance: random.Random, right: _Facts, passages: list[str]) -> _Facts:
+    """Facts none of whose names, months or quotes these passages have."""
+    text = " ".join(passages)
+    while True:
+        wrong = _distinct(chance, right)
+        values = (*wrong.person.split(), wrong.place, _MONTHS[wrong.month], wrong.quote[1:], f"{wrong.count:,}")
+        if not any(value in text for value in (*values, f"${wrong.money} ")):
+            return wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apps.files.retrieval.citations import cite
-from tests.factories.claims import KINDS, Claim, ClaimKind, claims
+from tests.factories.claims import KINDS, Claim, ClaimKind, claims, matched_claims
 from tests.factories.passages import make_hit as hit
 
 SOURCES = [
@@ -53,6 +53,7 @@ def test_what_the_source_says_in_another_form_is_supported(sentence: str) -> Non
         ("Weber paid twenty-six people [2].", ["twenty-six"]),
         ("All five sensors failed [2].", ["five"]),
         ("Weber was there [1].", ["Weber"]),
+        ("Ingrid Novotny paid them in June [2].", ["Ingrid Novotny"]),
         ("It rose by 7 to 8 and 9, then 10, 11 and 13 [1].", ["7", "8", "9", "10", "11"]),
     ],
 )
@@ -75,6 +76,17 @@ def test_wrong_claims_are_noticed_and_right_ones_are_not(kind: ClaimKind) -> Non
     assert sum(map(suspected, claims(kind, 150, true=True, seed=3))) <= 2
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_without_marks_are_held_to_what_they_match(kind: ClaimKind) -> None:
+    def free_of_doubt(claim: Claim) -> list[int]:
+        found = cite(claim.answer, [hit(text) for text in claim.passages])
+        assert all(item["attributed"] for item in found)
+        return [item["n"] for item in found if not item["unsupported"]]
+
+    assert sum(free_of_doubt(claim) == [] for claim in matched_claims(kind, 150, true=False, seed=3)) >= 149
+    assert sum(free_of_doubt(claim) == [claim.number] for claim in matched_claims(kind, 150, true=True, seed=3)) >= 148
+
+
 @pytest.mark.parametrize(
     "text", ['"' * 9_000, "1 234 " * 3_000, "Aa " * 5_000, "one hundred and " * 2_000, "[1]" * 4_000]
 )
@@ -83,4 +95,5 @@ def test_strange_answers_take_no_time(text: str) -> None:
 
     started = time.process_time()
     cite(f"{text} [1].", SOURCES)
+    cite(text.replace("[1]", "Anna Keller of the World Health Organization said it. "), SOURCES)
     assert time.process_time() - started < 1

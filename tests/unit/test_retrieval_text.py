@@ -377,6 +377,39 @@ def test_sentences_are_attributed_to_what_they_were_taken_from(answer: str, numb
     assert [(item["n"], item["attributed"]) for item in cite(answer, PASSAGES)] == [(n, True) for n in numbers]
 
 
+LISBON = "The council met in Lisbon. Its chair John Smith opened the bridge over the river on 3 May 2019 with a speech."
+
+
+@pytest.mark.parametrize(
+    ("answer", "missing"),
+    [
+        ("Its chair John Smith opened the bridge over the river on 3 May 2019.", []),
+        ("Its chair Maria Lopez opened the bridge over the river on 3 May 2019.", ["Maria Lopez"]),
+        ("The council met in Porto, and its chair opened the bridge over the river on 3 June.", ["3 June", "Porto"]),
+        ('Its chair "John Brown Smith" opened the bridge over the river.', ['"John Brown Smith"']),
+        ("Its chair John Smith opened the bridge over the river with twelve speeches.", ["twelve"]),
+        ("The council met in Lisbon with a speech. Maria Lopez opened the bridge over the river.", ["Maria Lopez"]),
+    ],
+)
+def test_what_a_matching_passage_does_not_hold_is_named(answer: str, missing: list[str]) -> None:
+    (citation,) = cite(answer, [hit("Nothing of this."), hit(LISBON)])
+    assert (citation["n"], citation["attributed"]) == (2, True)
+    assert sorted(citation["unsupported"]) == missing
+    (marked,) = cite(answer.replace(".", " [1]."), [hit(LISBON)])
+    assert sorted(marked["unsupported"]) == missing, "marks make no difference"
+
+
+def test_a_sentence_is_of_the_passage_that_holds_all_of_it() -> None:
+    """Of two that have the same share of its words, or of one that has more of them but not the name."""
+    other = LISBON.replace("John Smith", "Maria Lopez").replace("opened", "then opened")
+    answer = "Its chair Maria Lopez opened the bridge over the river on 3 May 2019."
+    assert [(item["n"], item["unsupported"]) for item in cite(answer, [hit(LISBON), hit(other)])] == [(2, [])]
+    nearer = hit(LISBON.replace("Its chair John Smith", "Maria, its chair"))
+    far = hit("Maria Lopez spoke. The bridge over the river was opened.")
+    answer = "Its chair Maria Lopez opened the bridge over the river with a speech."
+    assert [(item["n"], item["unsupported"]) for item in cite(answer, [nearer, far])] == [(2, [])]
+
+
 def test_a_model_that_cites_is_taken_at_its_word() -> None:
     assert [item["n"] for item in cite("The station at Cordenfal recorded a water level [2].", PASSAGES)] == [2]
 

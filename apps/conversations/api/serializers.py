@@ -60,8 +60,8 @@ class CitationSerializer(serializers.Serializer[Any]):
     unsupported = serializers.ListField(
         child=serializers.CharField(),
         required=False,
-        help_text="Quotes, numbers, dates and names that sentences citing this passage state and the passage does not "
-        "contain; at most five. Empty when all were found.",
+        help_text="Quotes, numbers, dates and names that sentences citing this passage, or matched to it, state and "
+        "the passage does not contain; at most five. Empty when all were found.",
     )
 
 

@@ -2,7 +2,7 @@
 
 A model's `[n]` counts only when passage n was given, and what its sentence states is looked up there (`support`): a
 miss marks the citation. When it cites nothing (small models often do not), its sentences are attributed to passages
-whose words they use, marked as such; what matches nothing stays without.
+whose words they use, marked as such and looked up in the same way; what matches nothing stays without.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ MIN_TERMS = 4
 MIN_COVERAGE = 0.6
 MIN_PAIRS = 2
 """A sentence is a passage's when this share of its content words, and so many pairs of neighbours, are there."""
+MAX_TRIED = 4
+"""Passages that have a sentence's words in which all that it states is looked up."""
 
 _CODE = re.compile(r"(?:```.*?(?:```|\Z))|(?:~~~.*?(?:~~~|\Z))|(?:`[^`\n]*`)", re.DOTALL)
 _MARK = re.compile(
     r"[\[【]\s*(?:sources?\s*)?(\d{1,3}(?:\s*(?:[,;&]|and|[-\u2013])\s*\d{1,3})*)\s*[\]】](?!\()", re.IGNORECASE
 )
 _RANGE = re.compile(r"(\d{1,3})(?:\s*[-\u2013]\s*(\d{1,3}))?")
-_SENTENCE = re.compile(r"[^.!?\n。！？]+(?:[.!?](?=\S)[^.!?\n。！？]*)*[.!?。！？]*")
 _MARKED = re.compile(r"[ \t]*" + _MARK.pattern, re.IGNORECASE)
 """Marks that follow a full stop, or another mark, on the same line."""
 _QUOTE = re.compile(r"[\"\u201c\u201e][^\"\u201c\u201d\u201e\n]+[\"\u201d\u201c]|\u00ab[^\u00bb\n]+\u00bb")
@@ -91,7 +92,7 @@ def without_unknown(answer: str, given: int) -> str:
     return "".join(parts) + answer[position:]
 
 
-def _citation(number: int, hit: PassageHit, *, attributed: bool, unsupported: Sequence[str] = ()) -> dict[str, Any]:
+def _citation(number: int, hit: PassageHit, *, attributed: bool, unsupported: Sequence[str]) -> dict[str, Any]:
     return {
         "n": number,
         "passage_id": str(hit.passage_id),
@@ -146,20 +147,23 @@ def _support(sentence: Sequence[str], passage: _Vocabulary) -> float:
 
 def attribute(answer: str, hits: Sequence[PassageHit]) -> tuple[int, ...]:
     """Numbers of the passages that sentences of the answer were taken from, by their words. Often none."""
+    return tuple(dict.fromkeys(numbers[0] for _, numbers in _matches(_outside_code(answer), hits)))
+
+
+def _matches(answer: str, hits: Sequence[PassageHit]) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Each sentence that can be from one of the passages, with the numbers of these, the likeliest first."""
     passages = []
     for hit in hits:
         terms = _terms(f"{hit.heading} {hit.text}")
         passages.append(_Vocabulary(frozenset(terms), frozenset(_pairs(terms))))
-    found: list[int] = []
-    for sentence in _SENTENCE.findall(_outside_code(answer)):
-        terms = _terms(sentence)
+    for start, end in sentences(answer):
+        terms = _terms(answer[start:end])
         if len(terms) < MIN_TERMS:
             continue
-        supports = [_support(terms, passage) for passage in passages]
-        best = max(supports, default=0.0)
-        if best > 0:
-            found.append(supports.index(best) + 1)
-    return tuple(dict.fromkeys(found))
+        supports = {number: _support(terms, passage) for number, passage in enumerate(passages, start=1)}
+        likeliest = sorted(supports, key=lambda number: -supports[number])
+        if numbers := tuple(number for number in likeliest[:MAX_TRIED] if supports[number] > 0):
+            yield answer[start:end], numbers
 
 
 def sentences(text: str) -> Iterator[tuple[int, int]]:
@@ -185,25 +189,52 @@ def _evidence(hit: PassageHit) -> str:
     return f"{hit.file_name}\npage {hit.page}\n{where(hit)}\n{hit.heading}\n{hit.text}"
 
 
+class _Lookup:
+    """What sentences of one answer state, looked up in the passages that were given for it."""
+
+    def __init__(self, answer: str, hits: Sequence[PassageHit]) -> None:
+        self._hits = hits
+        self._known = capitalised((answer, *(hit.text for hit in hits)), FUNCTION_WORDS)
+        self._read: dict[tuple[int, ...], Evidence] = {}
+
+    def missing(self, sentence: str, numbers: tuple[int, ...]) -> list[str]:
+        """The pieces of a sentence that none of the passages with these numbers holds."""
+        if numbers not in self._read:
+            self._read[numbers] = Evidence(_evidence(self._hits[number - 1]) for number in numbers)
+        return unsupported(sentence, self._read[numbers], known=self._known, common=FUNCTION_WORDS)
+
+
 def check(answer: str, hits: Sequence[PassageHit]) -> dict[int, list[str]]:
     """What the sentences that cite passage n state and no passage cited with it holds, by n."""
     answer = _outside_code(answer)
     found = list(marks(answer))
-    known = capitalised((answer, *(hit.text for hit in hits)), FUNCTION_WORDS)
+    lookup = _Lookup(answer, hits)
     missing: dict[int, list[str]] = {}
-    read: dict[tuple[int, ...], Evidence] = {}
     for start, end in sentences(answer):
         inside = [mark for mark in found if start <= mark.start < end]
         cited = tuple(sorted({n for mark in inside for n in mark.numbers if 1 <= n <= len(hits)}))
         if not cited:
             continue
-        if cited not in read:
-            read[cited] = Evidence(_evidence(hits[number - 1]) for number in cited)
-        said = _MARK.sub(" ", answer[start:end])
-        for piece in unsupported(said, read[cited], known=known, common=FUNCTION_WORDS):
+        for piece in lookup.missing(_MARK.sub(" ", answer[start:end]), cited):
             for number in cited:
                 missing.setdefault(number, []).append(piece)
     return missing
+
+
+def match(answer: str, hits: Sequence[PassageHit]) -> dict[int, list[str]]:
+    """The passages that sentences of an answer without marks were taken from, by number in its order, each with what
+    these sentences state and it does not hold.
+
+    A sentence is of the likeliest passage that holds all that it states; where none does, of the likeliest.
+    """
+    answer = _outside_code(answer)
+    lookup = _Lookup(answer, hits)
+    found: dict[int, list[str]] = {}
+    for sentence, numbers in _matches(answer, hits):
+        missing = {number: lookup.missing(sentence, (number,)) for number in numbers}
+        best = min(numbers, key=lambda number: bool(missing[number]))
+        found.setdefault(best, []).extend(missing[best])
+    return found
 
 
 def cite(answer: str, hits: Sequence[PassageHit]) -> tuple[dict[str, Any], ...]:
@@ -213,15 +244,13 @@ def cite(answer: str, hits: Sequence[PassageHit]) -> tuple[dict[str, Any], ...]:
     """
     named = dict.fromkeys(number for mark in marks(answer) for number in mark.numbers)
     known = [number for number in named if 1 <= number <= len(hits)]
-    if not known:
-        return tuple(_citation(number, hits[number - 1], attributed=True) for number in attribute(answer, hits))
-    missing = check(answer, hits)
+    missing = check(answer, hits) if known else match(answer, hits)
     return tuple(
         _citation(
             number,
             hits[number - 1],
-            attributed=False,
+            attributed=not known,
             unsupported=list(dict.fromkeys(missing.get(number, ())))[:MAX_LISTED],
         )
-        for number in known
+        for number in known or missing
     )

@@ -165,7 +165,7 @@ def dates(text: str) -> Iterator[DateSaid]:
     for match in _DATE.finditer(text):
         readings = tuple(_readings(match.groups()))
         if readings and not re.match(r"(?:\d+\.?\s+)?(?:may|mar|dec)\b", match.group()):
-            yield DateSaid(match.group().strip(" ,"), match.start(), match.end(), readings)
+            yield DateSaid(match.group().strip(" ,."), match.start(), match.end(), readings)
 
 
 def _readings(groups: tuple[str | None, ...]) -> Iterator[Date]:

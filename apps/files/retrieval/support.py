@@ -56,6 +56,10 @@ class Evidence:
         self.scales = facts.scales(self.words)
         capitals = re.findall(r"\b([^\W\d_])[\w'\u2019]*", text)
         self.initials = "".join(letter for letter in capitals if letter.isupper())
+        # "in" is not short for "Ingrid Novotny".
+        self.abbreviations = {
+            word.casefold() for word in re.findall(r"[^\W\d_]{2,}", text) if sum(map(str.isupper, word)) >= 2
+        }
 
     def has_phrase(self, words: Sequence[str]) -> bool:
         return f" {' '.join(words)} " in self._line
@@ -83,7 +87,7 @@ class Evidence:
     def has_name(self, words: Sequence[str]) -> bool:
         """The words near each other, in any order, or the name and its abbreviation for one another."""
         initials = "".join(word[0] for word in words)
-        if len(words) > 1 and initials in self._places:
+        if len(words) > 1 and initials in self.abbreviations:
             return True
         if len(words) == 1 and 3 <= len(words[0]) <= 6 and words[0].upper() in self.initials:
             return True

@@ -166,6 +166,19 @@ describe('the page', () => {
     expect(calls).not.toContain('GET /api/runs/r1/events')
   })
 
+  test('a passage that an answer without marks was matched to says what it does not hold', async () => {
+    const cited = { n: 1, passage_id: 'p', file_id: 'f', file_name: 'council.pdf', page: 3, heading: '', text: '', boxes: [], source: 'digital' as const, attributed: true }
+    const matched = message('a1', { ...answer, citations: [{ ...cited, unsupported: ['Maria Lopez'] }, { ...cited, n: 2, page: 4, unsupported: [] }] })
+    override(/^GET \/api\/conversations\/c1\/messages$/, () => ({ results: [question, matched], next: null }))
+    navigate('/c/c1')
+    render(<App />)
+    const sources = await screen.findByRole('group', { name: 'Sources' })
+    expect(within(sources).getByText('Matching passages (the answer names no source itself)')).toBeTruthy()
+    const [doubted, sure] = within(sources).getAllByRole('listitem')
+    expect(doubted?.textContent).toContain('Not found in this source: Maria Lopez')
+    expect(sure?.textContent).not.toContain('Not found')
+  })
+
   test.each([
     [null, 'The answer reached its length limit and ends here.'],
     [{ code: 'replica_failed', message: 'The model stopped answering. What it wrote is kept; try again.', retry_after_s: 2 }, 'The model stopped answering. What it wrote is kept; try again.'],

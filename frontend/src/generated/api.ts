@@ -55,7 +55,7 @@ export interface components {
             /** @description The number of the file's table that is cited. */
             table?: number | null;
             text: string;
-            /** @description Quotes, numbers, dates and names that sentences citing this passage state and the passage does not contain; at most five. Empty when all were found. */
+            /** @description Quotes, numbers, dates and names that sentences citing this passage, or matched to it, state and the passage does not contain; at most five. Empty when all were found. */
             unsupported?: string[];
         };
         CompleteRequest: {
