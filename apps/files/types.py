@@ -149,12 +149,18 @@ class PassageHit:
 
 @dataclass(frozen=True, slots=True)
 class UnreadyFile:
-    """Pages of a file that could not be searched: still being read, or unreadable."""
+    """What of a file could not be searched: the pages that are named; where none are, all of it.
+
+    `state` says why: it is still being read, nobody gave its password, or it cannot be read, for `reason` if no page
+    of it can. While it is being read some pages may have failed.
+    """
 
     file_id: UUID
     file_name: str
-    pages_pending: tuple[int, ...]
-    pages_failed: tuple[int, ...]
+    pages_pending: tuple[int, ...] = ()
+    pages_failed: tuple[int, ...] = ()
+    state: Literal["reading", "needs_password", "failed"] = "reading"
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

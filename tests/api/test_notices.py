@@ -13,7 +13,7 @@ from apps.conversations.models import Message
 from apps.conversations.services import posting
 from apps.core.ids import new_id
 from apps.core.valkey import valkey
-from apps.files.models import FileState, PageState
+from apps.files.models import File, FileState, PageState
 from tests.factories.conversations import ask, finish, make_conversation, serve_model
 from tests.factories.passages import add_page, make_file
 from tests.factories.people import Person, shown
@@ -52,6 +52,7 @@ def test_a_lost_replica_and_an_incomplete_search_are_kept(me: Person) -> None:
     assert (answer["status"], run.completion_tokens) == ("completed", 9)
     notices = answer["notices"]
     unready = {"file_id": str(file.id), "file_name": "long.pdf", "pages_pending": [3], "pages_failed": [2]}
+    unready |= {"state": "reading", "reason": ""}
     assert notices[:2] == [{"kind": "keyword_only"}, {"kind": "unready", "files": [unready]}]
     (lost,) = notices[2:]
     assert (lost["kind"], lost["attempt"]) == ("reconstructed", 1)
@@ -59,6 +60,22 @@ def test_a_lost_replica_and_an_incomplete_search_are_kept(me: Person) -> None:
     assert lost["replica"] == run.replica
     done = done_of(run_id)
     assert (done["type"], done["message"]["notices"]) == ("done", notices)
+
+
+def test_a_locked_and_a_broken_file_are_told_to_the_reader_and_to_the_model(me: Person) -> None:
+    locked = make_file(me.actor, state=FileState.NEEDS_PASSWORD, name="secret.pdf")
+    broken = make_file(me.actor, state=FileState.FAILED, name="broken.pdf")
+    File.objects.filter(id=broken.id).update(error_message="The file is damaged.")
+    conversation = make_conversation(me.actor)
+    question = posting.Question(conversation, new_id(), "zebra?", None, (locked.id, broken.id), "auto")
+    run_id = posting.post_message(me.actor, question).view["run"]["id"]
+    run = execute(run_id, "fake=fake://a")
+    (notice,) = [one for one in answer_of(me, conversation)["notices"] if one["kind"] == "unready"]
+    told = [(file["file_name"], file["state"], file["reason"]) for file in notice["files"]]
+    assert told == [("secret.pdf", "needs_password", ""), ("broken.pdf", "failed", "The file is damaged.")]
+    assert run.context is not None
+    sent = run.context["messages"][-1]["content"]
+    assert "(Not opened without its password: secret.pdf. Could not be read: broken.pdf (The file is damaged).)" in sent
 
 
 def test_an_answer_without_incidents_has_none(me: Person) -> None:

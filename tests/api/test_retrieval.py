@@ -162,7 +162,31 @@ def test_pages_that_cannot_be_searched_yet_are_named(actor: Actor) -> None:
 def test_a_file_of_which_nothing_is_known_yet_is_named(actor: Actor) -> None:
     file = make_file(actor, state=FileState.PROCESSING)
     (unready,) = search_passages(actor, file_ids=[file.id], query="zebra").unready
-    assert (unready.pages_pending, unready.pages_failed) == ((), ())
+    assert (unready.pages_pending, unready.pages_failed, unready.state) == ((), (), "reading")
+
+
+def test_a_file_that_will_not_be_read_is_named_with_its_reason(actor: Actor) -> None:
+    good = make_document(actor, ["zebra"])
+    locked = make_file(actor, state=FileState.NEEDS_PASSWORD, name="secret.pdf")
+    broken = make_file(actor, state=FileState.FAILED, name="broken.pdf", pages=3)
+    add_page(broken, 1, state=PageState.FAILED)
+    partly = make_file(actor, state=FileState.PARTIAL, name="partly.pdf", pages=2)
+    add_page(partly, 1, "zebra and okapi")
+    add_page(partly, 2, state=PageState.FAILED)
+    File.objects.filter(id__in=[locked.id, broken.id]).update(error_message="It is so.")
+    ids = [good.id, locked.id, broken.id, partly.id]
+    for query in ("zebra", "summarize the documents"):
+        result = search_passages(actor, file_ids=ids, query=query)
+        assert [(file.file_name, file.state, file.reason, file.pages_failed) for file in result.unready] == [
+            ("secret.pdf", "needs_password", "", ()),
+            ("broken.pdf", "failed", "It is so.", ()),
+            ("partly.pdf", "failed", "", (2,)),
+        ]
+        assert not any(file.pages_pending for file in result.unready)
+        assert {hit.file_id for hit in result.hits} == {good.id, partly.id}
+    survey = search_passages(actor, file_ids=ids, query="summarize the documents").survey
+    assert survey is not None
+    assert [file.file_name for file in survey.files] == [good.name, "partly.pdf"], "of a file not read, nothing"
 
 
 # Pages

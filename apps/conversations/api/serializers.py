@@ -70,6 +70,12 @@ class UnreadyFileSerializer(serializers.Serializer[Any]):
     file_name = serializers.CharField()
     pages_pending = serializers.ListField(child=serializers.IntegerField())
     pages_failed = serializers.ListField(child=serializers.IntegerField())
+    state = serializers.ChoiceField(
+        ["reading", "needs_password", "failed"],
+        required=False,
+        help_text="Why what is named could not be searched; all of the file where no pages are named.",
+    )
+    reason = serializers.CharField(required=False, help_text="Of `failed`, where no page could be read.")
 
 
 class SurveyedFileSerializer(serializers.Serializer[Any]):

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from apps.conversations.runner.incomplete import unready_note, unready_view
 from apps.conversations.types import CHARS_PER_TOKEN, Memo, OlderTurns, RunParams, Turn, estimate_tokens
 from apps.files.public import SearchResult, as_data, fit_found, survey_note, survey_view
 from inference.protocol import ChatMessage
@@ -32,7 +33,6 @@ MESSAGE_OVERHEAD = 8
 MIN_OUTPUT = 64
 NEAR = 0.8
 """From this part of the budget on, an estimate is not good enough."""
-_NAMED_FILES, _NAMED_RANGES = 5, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def build_context(
         block, found = fit_found(found, max_tokens=max(0, int(left * 0.8)))
         left -= estimate_tokens(block)
         asked = f"{block}\n\nQuestion: {asked}" if block else asked
-        asked += _unready_note(found) + (survey_note(found.survey) if found.survey else "")
+        asked += unready_note(found.unready) + (survey_note(found.survey) if found.survey else "")
     past, system, asked = recall(history, older, system, asked, left)
     said = (ChatMessage(turn.role, turn.text) for turn in past.sent)
     messages = (system, *said, ChatMessage("user", asked))
@@ -152,34 +152,6 @@ def estimate_tools(params: RunParams) -> int:
 def estimate_messages(messages: Sequence[ChatMessage | Turn]) -> int:
     texts = (m.text if isinstance(m, Turn) else m.spoken for m in messages)
     return sum(estimate_tokens(text) + MESSAGE_OVERHEAD for text in texts)
-
-
-def _unready_note(found: SearchResult) -> str:
-    """Tells the model, in a sentence, which pages it could not be given, by their numbers."""
-    waiting, unreadable = [], []
-    for file in found.unready:
-        if file.pages_pending:
-            waiting.append(f"{page_ranges(file.pages_pending)} of {file.file_name}")
-        if file.pages_failed:
-            unreadable.append(f"{page_ranges(file.pages_failed)} of {file.file_name}")
-        if not (file.pages_pending or file.pages_failed or found.hits):
-            waiting.append(f"all pages of {file.file_name}")
-    said = (("Not read yet", waiting), ("Could not be read", unreadable))
-    notes = [f"{what}: {', '.join(which[:_NAMED_FILES])}." for what, which in said if which]
-    return f"\n\n({' '.join(notes)})" if notes else ""
-
-
-def page_ranges(numbers: Sequence[int]) -> str:
-    """[7, 8, 9, 12] as "pages 7-9, 12"; the last of a long list are left out."""
-    ranges: list[list[int]] = []
-    for number in sorted(numbers):
-        if ranges and number <= ranges[-1][1] + 1:
-            ranges[-1][1] = number
-        else:
-            ranges.append([number, number])
-    words = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_NAMED_RANGES]]
-    more = " and others" if len(ranges) > _NAMED_RANGES else ""
-    return f"{'page' if len(numbers) == 1 else 'pages'} {', '.join(words)}{more}"
 
 
 def recall(
@@ -273,14 +245,6 @@ def passages_event(found: SearchResult) -> dict[str, Any]:
             for n, hit in enumerate(found.hits, start=1)
         ],
         "mode": found.mode,
-        "unready": [
-            {
-                "file_id": str(file.file_id),
-                "file_name": file.file_name,
-                "pages_pending": list(file.pages_pending),
-                "pages_failed": list(file.pages_failed),
-            }
-            for file in found.unready
-        ],
+        "unready": [unready_view(file) for file in found.unready],
         "survey": survey_view(found.survey) if found.survey is not None else None,
     }

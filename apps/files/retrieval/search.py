@@ -38,7 +38,7 @@ MAX_LIMIT = 50
 MAX_FILES = 1_000
 MAX_ON_PAGES = 200
 MAX_QUESTION_CHARS = 8_000
-_UNREAD = frozenset({"uploading", "processing", "failed"})
+_READING = frozenset({"uploading", "processing"})
 
 Row = tuple[Any, ...]
 Mode = Literal["hybrid", "mixed", "keyword"]
@@ -50,6 +50,12 @@ class _FileState:
     name: str
     page_count: int
     unready: UnreadyFile | None
+
+    @property
+    def has_text(self) -> bool:
+        """Whether some of it was read, or may be; a survey says nothing of other files."""
+        known = self.unready is None or self.unready.state == "reading" or bool(self.unready.pages_failed)
+        return self.page_count > 0 and known
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +99,7 @@ class _Search:
             return found
 
     def files(self) -> list[_FileState]:
-        states = []
-        for file_id, name, page_count, state, pending, failed in self.rows(sql.FILES):
-            unread = bool(pending or failed) or (state in _UNREAD and not page_count)
-            unready = UnreadyFile(file_id, name, tuple(pending), tuple(failed)) if unread else None
-            states.append(_FileState(file_id, name, page_count or 0, unready))
-        return states
+        return [_FileState(row[0], row[1], row[2] or 0, _unready(*row)) for row in self.rows(sql.FILES)]
 
     def candidates(self) -> tuple[list[Candidate], Mode]:
         """The best by keywords and the best by meaning, with both scores of each."""
@@ -172,6 +173,20 @@ def _asked(actor: Actor, question: str, versions: Sequence[Served]) -> _Question
     return _Question(question, tuple(vectors), tuple(unasked))
 
 
+def _unready(
+    file_id: UUID, name: str, count: int | None, state: str, reason: str, pending: list[int], failed: list[int]
+) -> UnreadyFile | None:
+    """What of a file cannot be searched; None where all of it can."""
+    if state == "needs_password":
+        return UnreadyFile(file_id, name, state="needs_password")
+    if state == "failed":
+        return UnreadyFile(file_id, name, state="failed", reason=reason)
+    reading = state in _READING
+    if pending or failed or (reading and not count):
+        return UnreadyFile(file_id, name, tuple(pending), tuple(failed), "reading" if reading else "failed")
+    return None
+
+
 def _hit(row: Row, score: float) -> PassageHit:
     passage_id, file_id, name, page, heading, text, boxes, locator, source, ordinal = row
     return PassageHit(
@@ -197,7 +212,9 @@ def _directed_hits(search: _Search, wanted: Directed, files: Sequence[_FileState
 
 def _surveyed(search: _Search, asks: Asks, files: Sequence[_FileState], limit: int) -> Surveyed | None:
     """The survey that the question needs; None where the files have nothing to give yet."""
-    drawn = [SurveyedFile(file.id, file.name, file.page_count) for file in files]
+    drawn = [SurveyedFile(file.id, file.name, file.page_count) for file in files if file.has_text]
+    if not drawn:
+        return None
     if asks in (Asks.LIST, Asks.COUNT) and (words := words_of(search.question.text)):
         rows = search.rows(sql.WORDS, question=prepare(" ".join(words)))
         plan = survey.by_words(drawn, [survey.Found(*row) for row in rows], words, limit)

@@ -151,5 +151,5 @@ function passages(question: Message): Passage[] {
 function unready(question: Message) {
   return question.files
     .filter((file) => file.state === 'processing')
-    .map((file) => ({ file_id: file.id, file_name: file.name, pages_pending: [7, 8, 9], pages_failed: [] }))
+    .map((file) => ({ file_id: file.id, file_name: file.name, pages_pending: [7, 8, 9], pages_failed: [], state: 'reading' as const, reason: '' }))
 }

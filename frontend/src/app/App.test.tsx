@@ -144,6 +144,8 @@ describe('the page', () => {
     const files = [
       { file_id: 'f', file_name: 'survey.pdf', pages_pending: [7, 8, 9], pages_failed: [2] },
       { file_id: 'g', file_name: 'letters.pdf', pages_pending: [], pages_failed: [] },
+      { file_id: 'h', file_name: 'secret.pdf', pages_pending: [], pages_failed: [], state: 'needs_password' as const, reason: '' },
+      { file_id: 'i', file_name: 'broken.pdf', pages_pending: [], pages_failed: [], state: 'failed' as const, reason: 'The file is damaged.' },
     ]
     const told = message('a1', {
       ...answer, run_id: 'r1',
@@ -162,7 +164,7 @@ describe('the page', () => {
     expect(screen.getByText(/searched by keywords only/)).toBeTruthy()
     expect(screen.getByText('This covers 2 of 120 pages of survey.pdf.')).toBeTruthy()
     expect(screen.getByText('small did not manage (its answer was empty). large answered instead.')).toBeTruthy()
-    expect(screen.getByText('Pages 7–9 of survey.pdf were not read yet; page 2 of survey.pdf could not be read. letters.pdf was not read yet.')).toBeTruthy()
+    expect(screen.getByText('Pages 7–9 of survey.pdf were not read yet; page 2 of survey.pdf could not be read. letters.pdf was not read yet. secret.pdf was not opened: it needs its password. broken.pdf could not be read: The file is damaged.')).toBeTruthy()
     expect(calls).not.toContain('GET /api/runs/r1/events')
   })
 

@@ -889,6 +889,17 @@ export interface components {
             file_name: string;
             pages_failed: number[];
             pages_pending: number[];
+            /** @description Of `failed`, where no page could be read. */
+            reason?: string;
+            /**
+             * @description Why what is named could not be searched; all of the file where no pages are named.
+             *
+             *     * `reading` - reading
+             *     * `needs_password` - needs_password
+             *     * `failed` - failed
+             * @enum {string}
+             */
+            state?: "reading" | "needs_password" | "failed";
         };
         Upload: {
             /**

@@ -2,6 +2,9 @@
 import type { RunNotice, UnreadyFile } from '@/shared/api'
 import { pageRange, surveyText } from '@/shared/words'
 
+/** Files that are named in one notice. */
+const MAX_NAMED = 5
+
 export function noticeText(notice: RunNotice): string {
   switch (notice.kind) {
     case 'reconstructed':
@@ -13,7 +16,7 @@ export function noticeText(notice: RunNotice): string {
     case 'keyword_partly':
       return 'Some passages were searched by keywords only. Search by meaning is being renewed for them.'
     case 'unready':
-      return notice.files.map(unreadyText).join(' ')
+      return firstOf(notice.files.map(unreadyText))
     case 'survey':
       return surveyText(notice.survey)
     case 'escalated':
@@ -23,12 +26,22 @@ export function noticeText(notice: RunNotice): string {
   }
 }
 
-function unreadyText({ file_name: name, pages_pending: pending, pages_failed: failed }: UnreadyFile): string {
+/** Of many sentences, one a file, the first. */
+function firstOf(sentences: string[]): string {
+  const more = sentences.length - MAX_NAMED
+  return [...sentences.slice(0, MAX_NAMED), ...(more > 0 ? [`${more} more ${more > 1 ? 'files were' : 'file was'} not searched in full.`] : [])].join(' ')
+}
+
+function unreadyText({ file_name: name, pages_pending: pending, pages_failed: failed, state, reason }: UnreadyFile): string {
   const parts = []
   if (pending.length > 0) parts.push(`${pageRange(pending)} of ${name} ${pending.length > 1 ? 'were' : 'was'} not read yet`)
   if (failed.length > 0) parts.push(`${pageRange(failed)} of ${name} could not be read`)
-  // Nothing is known of a file yet whose reading has just begun, not even how many pages it has.
-  if (parts.length === 0) return `${name} was not read yet.`
+  if (parts.length === 0) {
+    if (state === 'needs_password') return `${name} was not opened: it needs its password.`
+    if (state === 'failed') return `${name} could not be read${reason ? `: ${reason}` : '.'}`
+    // Nothing is known of a file yet whose reading has just begun, not even how many pages it has.
+    return `${name} was not read yet.`
+  }
   const sentence = `${parts.join('; ')}.`
   return sentence.charAt(0).toUpperCase() + sentence.slice(1)
 }
