@@ -133,6 +133,8 @@ def _passages(reading: Reading, data: Mapping[str, Any]) -> Reading:
         notices.append({"kind": "keyword_partly"})
     if data["unready"]:
         notices.append({"kind": "unready", "files": data["unready"]})
+    if data.get("left_out"):
+        notices.append({"kind": "left_out", "left_out": data["left_out"]})
     return replace(reading, notices=tuple(notices))
 
 

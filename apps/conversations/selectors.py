@@ -185,7 +185,8 @@ def run_context(actor: Actor, run_id: UUID) -> View:
     run = access_run(actor, run_id)
     context = Run.objects.filter(id=run.id).values_list("context", "prompt").get()
     body = context[0] or {"messages": context[1] or []}
-    return {"passages": [], "mode": None, "unready": [], "survey": None, "tables": None, "history": None, **body}
+    empty: dict[str, Any] = {"passages": [], "mode": None, "unready": [], "left_out": []}
+    return {**empty, "survey": None, "tables": None, "history": None, **body}
 
 
 def model_view(model: ModelInfo) -> View:

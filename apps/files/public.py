@@ -28,7 +28,7 @@ from apps.files.retrieval.context import as_data
 from apps.files.retrieval.fusion import Candidate, fuse
 from apps.files.selectors import summarize_files, summarize_known_files
 from apps.files.tables.queries import QueryResult, TableCard, cards_of, query_table
-from apps.files.types import Box, FileSummary, PassageHit, SearchResult, UnreadyFile
+from apps.files.types import Box, FileSummary, LeftOut, PassageHit, SearchResult, UnreadyFile
 
 __all__ = [
     "SEARCH_CONFIGURATION",
@@ -37,6 +37,7 @@ __all__ = [
     "EmbedderUnavailable",
     "FileSummary",
     "GivenSources",
+    "LeftOut",
     "PassageHit",
     "QueryResult",
     "SearchResult",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Any, ClassVar, Literal, cast, get_args
@@ -164,6 +164,23 @@ class UnreadyFile:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A file that was searched, though something of it was left out when it was read; see `notice_text`."""
+
+    file_id: UUID
+    file_name: str
+    codes: tuple[str, ...]
+
+    @property
+    def sentences(self) -> list[str]:
+        return [notice_text(code, self.file_name) for code in self.codes]
+
+    def unasked(self) -> LeftOut:
+        """The same for a model that cannot query tables."""
+        return replace(self, codes=tuple("tables_unasked" if code == "text_cut_short" else code for code in self.codes))
+
+
+@dataclass(frozen=True, slots=True)
 class SurveyedFile:
     """One file of a survey. `pages`: those whose text is given. `summarised`: those that the summaries given are of.
     `found`: those that have the words, of all its pages."""
@@ -209,7 +226,7 @@ class SearchResult:
     """`mode` is "keyword" when no vectors could be used, "mixed" when those of some passages could not, because what
     made them is away. `reranked`: a model judged the best of both once more.
     `survey` is set for questions about whole files; the hits then are in the order of the files.
-    `looked_up`: answers of tables, which are given after the hits."""
+    `looked_up`: answers of tables, which are given after the hits. `left_out`: files that were not read whole."""
 
     hits: tuple[PassageHit, ...]
     mode: Literal["hybrid", "mixed", "keyword"]
@@ -217,6 +234,7 @@ class SearchResult:
     reranked: bool = False
     survey: Survey | None = None
     looked_up: tuple[PassageHit, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 FAULTS: Mapping[str, str] = {
@@ -239,16 +257,27 @@ MAX_PAGES = 2_000
 """Pages that are read of one file: kinds without pages of their own are cut into some of 3,000 characters."""
 
 NOTICES: Mapping[str, str] = {
-    "depth_limited": "Files inside files were read to a depth of three only.",
-    "parts_unread": "Some of the files or pictures inside could not be read.",
-    "pictures_unread": "Some of the pictures inside were not recognised: too many, too large, or damaged.",
-    "cut_short": f"There is more in the file than can be read: of its beginning, {MAX_PAGES:,} pages at most were. "
-    "Split the file to have all of it read.",
-    "tables_cut": "Some of the tables were left out: a file can have 100, of 500 columns each.",
-    "tables_unread": "The file's tables could not be made ready for questions in SQL. Its text was read.",
-    "tables_too_large": "The file's tables are too large for questions in SQL. Split the file. Its text was read.",
+    "depth_limited": "Files inside {name} were read to a depth of three only.",
+    "parts_unread": "Some of the files or pictures inside {name} could not be read.",
+    "pictures_unread": "Some pictures inside {name} were not recognised: too many, too large, or damaged.",
+    "cut_short": f"Only the beginning of {{name}} was read, {MAX_PAGES:,} pages at most. Split the file to have all of it read.",
+    "tables_cut": "Some tables of {name} were left out: a file can have 100, of 500 columns each.",
+    "tables_unread": "The tables of {name} could not be made ready for questions in SQL; its text was read.",
+    "tables_too_large": "The tables of {name} are too large for questions in SQL; its text was read. Split the file.",
 }
 """What was left out of a file that could be read all the same."""
+
+
+_OF_ANSWERS: Mapping[str, str] = {
+    "text_cut_short": "Only the beginning of {name} was read as text; its tables can be queried in SQL.",
+    "tables_unasked": "Only the beginning of {name} was read as text, and its tables were not queried in SQL, which "
+    "the model asked cannot do.",
+}
+"""Said in place of `cut_short` where the file has tables, by whether the model can query them."""
+
+
+def notice_text(code: str, name: str = "the file") -> str:
+    return {**NOTICES, **_OF_ANSWERS}[code].format(name=name)
 
 
 class FileFault(AppError):
@@ -364,7 +393,7 @@ class FileInfo:
             "searchable": self.searchable,
             "error": {"code": self.error.code, "message": self.error.message} if self.error else None,
             "scanner": self.scanner,
-            "notices": [{"code": code, "message": NOTICES[code]} for code in self.notices],
+            "notices": [{"code": code, "message": notice_text(code)} for code in self.notices],
             "created_at": self.created_at.isoformat().replace("+00:00", "Z"),
             "seconds_left": self.seconds_left,
         }

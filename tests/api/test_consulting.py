@@ -17,7 +17,7 @@ from apps.conversations.eventlog import frame_data, log_key
 from apps.conversations.models import Message, Run
 from apps.conversations.services import posting, runs
 from apps.core.valkey import valkey
-from apps.files.models import Table
+from apps.files.models import File, Table
 from tests.api.test_tables import delimited, sales
 from tests.factories import formats
 from tests.factories.conversations import make_conversation, serve_model
@@ -126,6 +126,25 @@ def test_a_model_without_tools_and_a_file_without_tables_are_not_asked(caller: C
     text = caller.ingest("notes.txt", b"The harbour was built of cedar.")
     _, context = ask(caller, call(SUM), text)
     assert "tables" not in context
+
+
+@pytest.mark.parametrize("able", [True, False])
+def test_a_sheet_that_was_cut_short_as_text_says_whether_its_tables_were_asked(
+    caller: Caller, file: dict[str, Any], able: bool
+) -> None:
+    File.objects.update(notices=["cut_short"])
+    replica = "fake=fake://one?n=4" + ("" if able else "&cannot=tools")
+    run, context = ask(caller, "What was the revenue in all?", file, replica=replica)
+    sentence = "Only the beginning of sales.csv was read as text" + (
+        "; its tables can be queried in SQL."
+        if able
+        else ", and its tables were not queried in SQL, which the model asked cannot do."
+    )
+    told = [{"file_id": file["id"], "file_name": "sales.csv", "sentences": [sentence]}]
+    assert context["left_out"] == told
+    assert f"({sentence})" in context["messages"][-1]["content"]
+    notices = Message.objects.get(run_id=run.id, role="assistant").notices
+    assert [one for one in notices if one["kind"] == "left_out"] == [{"kind": "left_out", "left_out": told}]
 
 
 def test_wrong_sql_is_told_and_asked_again(caller: Caller, file: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from apps.accounts.types import Actor
 from apps.files.indexing import embed_file, embedder, index_page
-from apps.files.models import File, FileState, Page, PageState, Passage
+from apps.files.models import File, FileState, Page, PageState, Passage, Table
 from apps.files.public import search_passages
 from apps.files.retrieval import sql
 from apps.files.retrieval.search import QuestionVector, _Question, _Search
@@ -187,6 +187,21 @@ def test_a_file_that_will_not_be_read_is_named_with_its_reason(actor: Actor) -> 
     survey = search_passages(actor, file_ids=ids, query="summarize the documents").survey
     assert survey is not None
     assert [file.file_name for file in survey.files] == [good.name, "partly.pdf"], "of a file not read, nothing"
+
+
+def test_files_that_were_not_read_whole_are_named(actor: Actor) -> None:
+    whole, cut, sheet, broken = (make_document(actor, [f"zebra {name}"], name=name) for name in "abcd")
+    File.objects.filter(id__in=[cut.id, sheet.id, broken.id]).update(notices=["cut_short", "tables_cut", "cut_short"])
+    File.objects.filter(id=broken.id).update(state=FileState.FAILED)
+    place = {"first_row": 1, "last_row": 1, "first_column": 1, "last_column": 1, "rows": 1, "size": 1}
+    Table.objects.create(file=sheet, organization_id=sheet.organization_id, number=1, name="c", **place)
+    for query in ("zebra", "summarize the documents"):
+        result = search_passages(actor, file_ids=[whole.id, cut.id, sheet.id, broken.id], query=query)
+        assert [(file.file_name, file.codes) for file in result.left_out] == [
+            ("b", ("cut_short", "tables_cut")),
+            ("c", ("text_cut_short", "tables_cut")),
+        ]
+    assert search_passages(actor, file_ids=[whole.id], query="zebra").left_out == ()
 
 
 # Pages

@@ -158,7 +158,7 @@ def test_cancelling_a_finished_run_changes_nothing(me: Person, waiting: Exchange
 
 def test_the_context_is_what_was_saved(me: Person, waiting: Exchange) -> None:
     path = f"/api/runs/{waiting.run_id}/context"
-    nothing: dict[str, Any] = {"messages": [], "passages": [], "mode": None, "unready": []}
+    nothing: dict[str, Any] = {"messages": [], "passages": [], "mode": None, "unready": [], "left_out": []}
     nothing |= {"history": None, "survey": None, "tables": None}
     assert shown(me.get(path)) == nothing
     attempt = claim(waiting.run_id)

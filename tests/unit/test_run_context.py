@@ -12,9 +12,9 @@ import pytest
 
 from apps.conversations.runner.context import MIN_OUTPUT, Context, build_context
 from apps.conversations.runner.fitting import MAX_COUNTS, fit_context
-from apps.conversations.runner.incomplete import page_ranges, unready_note
+from apps.conversations.runner.incomplete import left_out_note, page_ranges, unready_note
 from apps.conversations.types import RunParams, Turn
-from apps.files.types import PassageHit, SearchResult, UnreadyFile
+from apps.files.types import NOTICES, LeftOut, PassageHit, SearchResult, UnreadyFile
 from inference.engines.fake import FakeEngine
 from inference.protocol import ChatMessage, EngineUnavailable
 from tests.factories.passages import make_hit
@@ -196,3 +196,32 @@ def test_files_that_were_not_read_are_told_beside_passages_of_others_too(hits: t
     build = partial(build_context, RunParams(), (), asked, context_length=LENGTH, max_output=OUTPUT)
     told = build(found=SearchResult(hits, "keyword", unready)).messages[-1].content
     assert told.endswith("zebra?\n\n(Not read yet: all pages of new.pdf. Could not be read: old.pdf.)")
+
+
+def test_the_model_is_told_what_was_left_out_of_a_file() -> None:
+    cut = LeftOut(UUID(int=1), "old {name} [1].zip", ("cut_short", "parts_unread"))
+    assert left_out_note((cut,)).strip() == (
+        "(Only the beginning of old {name} (1).zip was read; there is more in it than can be. "
+        "Some of the files or pictures inside old {name} (1).zip could not be read.)"
+    )
+    sheet = LeftOut(UUID(int=2), "big.csv", ("text_cut_short",))
+    assert left_out_note((sheet,)).strip() == (
+        "(Only the beginning of big.csv was read as text; its tables can be queried in SQL.)"
+    )
+    assert "its tables were not queried in SQL" in left_out_note((sheet.unasked(),))
+    assert left_out_note((sheet,) * 7).endswith("2 more files were not read whole.)")
+    assert left_out_note(()) == ""
+    assert cut.unasked() == cut
+
+
+@pytest.mark.parametrize("code", NOTICES)
+def test_whatever_is_left_out_is_told_with_the_name_of_its_file(code: str) -> None:
+    assert "big.csv" in left_out_note((LeftOut(UUID(int=1), "big.csv", (code,)),))
+
+
+def test_many_notes_take_the_place_of_history_and_not_of_the_limit() -> None:
+    files = tuple(LeftOut(UUID(int=n), f"{'long name ' * 24}{n}.csv", tuple(NOTICES)) for n in range(9))
+    build = partial(build_context, RunParams(), (), turns(60), context_length=LENGTH, max_output=OUTPUT)
+    context = build(found=SearchResult((), "keyword", (), left_out=files))
+    assert context.estimated <= LIMIT
+    assert len(context.messages) < len(build(found=None).messages)

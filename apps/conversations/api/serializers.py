@@ -78,6 +78,12 @@ class UnreadyFileSerializer(serializers.Serializer[Any]):
     reason = serializers.CharField(required=False, help_text="Of `failed`, where no page could be read.")
 
 
+class LeftOutSerializer(serializers.Serializer[Any]):
+    file_id = serializers.UUIDField()
+    file_name = serializers.CharField()
+    sentences = serializers.ListField(child=serializers.CharField(), help_text="What was not read of it.")
+
+
 class SurveyedFileSerializer(serializers.Serializer[Any]):
     file_id = serializers.UUIDField()
     file_name = serializers.CharField()
@@ -98,9 +104,10 @@ class SurveySerializer(serializers.Serializer[Any]):
 
 class NoticeSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(
-        ["reconstructed", "keyword_only", "keyword_partly", "unready", "survey", "escalated"],
+        ["reconstructed", "keyword_only", "keyword_partly", "unready", "left_out", "survey", "escalated"],
         help_text="Another replica went on with the answer, files were searched without vectors, "
-        "pages could not be searched, the question was about whole files, or a stronger model answered instead.",
+        "pages could not be searched, files were not read whole, the question was about whole files, or a stronger "
+        "model answered instead.",
     )
     at = serializers.IntegerField(required=False, help_text="Of `reconstructed`: code points written before.")
     attempt = serializers.IntegerField(required=False, help_text="Of `reconstructed`.")
@@ -109,6 +116,7 @@ class NoticeSerializer(serializers.Serializer[Any]):
         required=False, help_text="Of `reconstructed`, where it is so: the replica that went on has other weights."
     )
     files = UnreadyFileSerializer(many=True, required=False, help_text="Of `unready`.")
+    left_out = LeftOutSerializer(many=True, required=False, help_text="Of `left_out`.")
     survey = SurveySerializer(required=False, help_text="Of `survey`: what of whole files the model was given.")
     from_model = serializers.CharField(required=False, help_text="Of `escalated`: the model that did not manage.")
     to_model = serializers.CharField(required=False, help_text="Of `escalated`: the model that answered.")
@@ -345,6 +353,7 @@ class RunContextSerializer(serializers.Serializer[Any]):
     passages = serializers.ListField(child=serializers.DictField())
     mode = serializers.CharField(allow_null=True)
     unready = serializers.ListField(child=serializers.DictField())
+    left_out = LeftOutSerializer(many=True)
     survey = SurveySerializer(allow_null=True, help_text="For questions about whole files.")
     tables = LookedUpSerializer(allow_null=True, help_text="What its model looked up in tables of files before.")
     history = HistorySerializer(allow_null=True, help_text="What it had of the conversation.")

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from apps.conversations.runner.incomplete import unready_note, unready_view
+from apps.conversations.runner.incomplete import left_out_note, left_out_view, unready_note, unready_view
 from apps.conversations.types import CHARS_PER_TOKEN, Memo, OlderTurns, RunParams, Turn, estimate_tokens
 from apps.files.public import SearchResult, as_data, fit_found, survey_note, survey_view
 from inference.protocol import ChatMessage
@@ -26,6 +26,8 @@ _MEMO = "The conversation began earlier. A model's summary of its first {turns} 
 _EARLIER = "From earlier in this conversation, word for word:"
 MEMO_SHARE, RECALLED_SHARE = 0.15, 0.25
 """Of the tokens for the conversation: what a summary and older turns may take."""
+NOTES_SHARE = 0.3
+"""Of the tokens beside the question: what notes about files may take that were not read, or not whole."""
 MOST_RECALLED = 240
 """Tokens of one older turn; of a longer one its beginning and its end."""
 MESSAGE_OVERHEAD = 8
@@ -132,10 +134,12 @@ def build_context(
     asked = _clip(question.text, int(left * 0.7))
     left -= estimate_tokens(asked)
     if found is not None:
+        notes = _clip(unready_note(found.unready) + left_out_note(found.left_out), int(left * NOTES_SHARE))
+        left -= estimate_tokens(notes)
         block, found = fit_found(found, max_tokens=max(0, int(left * 0.8)))
         left -= estimate_tokens(block)
         asked = f"{block}\n\nQuestion: {asked}" if block else asked
-        asked += unready_note(found.unready) + (survey_note(found.survey) if found.survey else "")
+        asked += notes + (survey_note(found.survey) if found.survey else "")
     past, system, asked = recall(history, older, system, asked, left)
     said = (ChatMessage(turn.role, turn.text) for turn in past.sent)
     messages = (system, *said, ChatMessage("user", asked))
@@ -218,6 +222,8 @@ def search_notices(event: Mapping[str, Any]) -> list[dict[str, Any]]:
         notices.append({"kind": "keyword_partly"})
     if event["unready"]:
         notices.append({"kind": "unready", "files": event["unready"]})
+    if event["left_out"]:
+        notices.append({"kind": "left_out", "left_out": event["left_out"]})
     if event["survey"]:
         notices.append({"kind": "survey", "survey": event["survey"]})
     return notices
@@ -246,5 +252,6 @@ def passages_event(found: SearchResult) -> dict[str, Any]:
         ],
         "mode": found.mode,
         "unready": [unready_view(file) for file in found.unready],
+        "left_out": [left_out_view(file) for file in found.left_out],
         "survey": survey_view(found.survey) if found.survey is not None else None,
     }

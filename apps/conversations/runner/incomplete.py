@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from apps.files.public import UnreadyFile, as_data
+from apps.files.public import LeftOut, UnreadyFile, as_data
 
 _NAMED_FILES, _NAMED_RANGES = 5, 12
 
@@ -29,6 +29,14 @@ def unready_note(files: Sequence[UnreadyFile]) -> str:
             waiting.append(f"all pages of {name}")
     said = (("Not read yet", waiting), ("Not opened without its password", locked), ("Could not be read", unreadable))
     notes = [f"{what}: {_first(which)}." for what, which in said if which]
+    return f"\n\n({' '.join(notes)})" if notes else ""
+
+
+def left_out_note(files: Sequence[LeftOut]) -> str:
+    """Tells the model, in sentences, which files were not read whole."""
+    notes = [as_data(sentence) for file in files[:_NAMED_FILES] for sentence in file.sentences]
+    if (more := len(files) - _NAMED_FILES) > 0:
+        notes.append(f"{more} more {'file was' if more == 1 else 'files were'} not read whole.")
     return f"\n\n({' '.join(notes)})" if notes else ""
 
 
@@ -59,3 +67,7 @@ def unready_view(file: UnreadyFile) -> dict[str, Any]:
         "state": file.state,
         "reason": file.reason,
     }
+
+
+def left_out_view(file: LeftOut) -> dict[str, Any]:
+    return {"file_id": str(file.file_id), "file_name": file.file_name, "sentences": file.sentences}

@@ -53,6 +53,9 @@ async def prepare(run: ClaimedRun, model: ModelInfo, pool: ReplicaPool, *, begun
     if (question_id := run.question_id) is not None:
         turns = await until_db(lambda: in_db(runs.load_turns, run.conversation_id, question_id))
         found = await search_files(run, turns)
+    queries = NEEDS in _abilities(pool, model)
+    if found is not None and not queries:
+        found = replace(found, left_out=tuple(file.unasked() for file in found.left_out))
     build = partial(
         build_context,
         run.params,
@@ -73,7 +76,7 @@ async def prepare(run: ClaimedRun, model: ModelInfo, pool: ReplicaPool, *, begun
 
     kept = Consulted.read(await until_db(lambda: in_db(runs.load_context, run.id))) if run.attempt > 1 else None
     prepared = Prepared(turns, await fit(kept), fit)
-    if found is None or kept is not None or begun or NEEDS not in _abilities(pool, model):
+    if found is None or kept is not None or begun or not queries:
         return prepared
     if cards := await find_tables(run, turns):
         prepared.consultation = Consultation(actor_of_run(run), cards, found, limit=prepared.context.limit, note=note)

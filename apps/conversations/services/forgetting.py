@@ -40,6 +40,7 @@ _RUNS = """
             OR run.context->'tables'->'lookups' @> jsonb_build_array(jsonb_build_object('file_id', %(file)s::text))
             OR run.context->'survey'->'files' @> jsonb_build_array(jsonb_build_object('file_id', %(file)s::text))
             OR run.context->'unready' @> jsonb_build_array(jsonb_build_object('file_id', %(file)s::text))
+            OR run.context->'left_out' @> jsonb_build_array(jsonb_build_object('file_id', %(file)s::text))
             OR (run.state = ANY(%(active)s) AND run.created_at <= %(deleted_at)s))
 """
 _FORGET = """

@@ -29,7 +29,7 @@ from apps.files.retrieval.pages import Directed, directed
 from apps.files.retrieval.reranking import depth_for, rerank
 from apps.files.retrieval.survey import Surveyed
 from apps.files.retrieval.whole import Asks, asks_for, words_of
-from apps.files.types import Locator, OutlineLine, PassageHit, SearchResult, SurveyedFile, UnreadyFile
+from apps.files.types import LeftOut, Locator, OutlineLine, PassageHit, SearchResult, SurveyedFile, UnreadyFile
 
 EXACT_BELOW = 10_000
 """Passages in scope up to which each is compared: 1.8 ms at a thousand, and nothing is missed."""
@@ -50,10 +50,11 @@ class _FileState:
     name: str
     page_count: int
     unready: UnreadyFile | None
+    left_out: LeftOut | None
 
     @property
     def has_text(self) -> bool:
-        """Whether some of it was read, or may be; a survey says nothing of other files."""
+        """Whether some of it was read, or may be; of other files nothing is said but why not."""
         known = self.unready is None or self.unready.state == "reading" or bool(self.unready.pages_failed)
         return self.page_count > 0 and known
 
@@ -99,7 +100,11 @@ class _Search:
             return found
 
     def files(self) -> list[_FileState]:
-        return [_FileState(row[0], row[1], row[2] or 0, _unready(*row)) for row in self.rows(sql.FILES)]
+        states = []
+        for id, name, count, notices, tables, *rest in self.rows(sql.FILES):
+            unready, left_out = _unready(id, name, count, *rest), _left_out(id, name, notices, tables=tables)
+            states.append(_FileState(id, name, count or 0, unready, left_out))
+        return states
 
     def candidates(self) -> tuple[list[Candidate], Mode]:
         """The best by keywords and the best by meaning, with both scores of each."""
@@ -155,6 +160,7 @@ class _Found:
     mode: Mode
     first: list[PassageHit]
     unready: tuple[UnreadyFile, ...]
+    left_out: tuple[LeftOut, ...] = ()
     surveyed: Surveyed | None = None
 
 
@@ -185,6 +191,12 @@ def _unready(
     if pending or failed or (reading and not count):
         return UnreadyFile(file_id, name, tuple(pending), tuple(failed), "reading" if reading else "failed")
     return None
+
+
+def _left_out(file_id: UUID, name: str, notices: Sequence[str], *, tables: bool) -> LeftOut | None:
+    """What was left out of a file when it was read. Pages of one with tables may be cut short where these are not."""
+    codes = ("text_cut_short" if tables and code == "cut_short" else code for code in dict.fromkeys(notices))
+    return LeftOut(file_id, name, tuple(codes)) if notices else None
 
 
 def _hit(row: Row, score: float) -> PassageHit:
@@ -253,7 +265,7 @@ def search_passages(
 
     A question about whole files gets a survey of them instead, of `survey_limit` passages where that is given. Unknown,
     foreign and deleted files contribute nothing; `unready` names files of which pages are still being read or could not
-    be read. Raises nothing of its own.
+    be read, `left_out` those that were not read whole. Raises nothing of its own.
     """
     question, limits = _bounded(query, limit, survey_limit)
     if not file_ids:
@@ -294,14 +306,16 @@ def _find(actor: Actor, file_ids: Sequence[UUID], question: _Question, limits: L
         first = _directed_hits(search, wanted, files) if wanted else []
         surveyed = _surveyed(search, asks, files, limits[1]) if asks and not wanted else None
     unready = tuple(file.unready for file in files if file.unready is not None)
-    return _Found(ranked, mode, first, unready, surveyed)
+    left_out = tuple(file.left_out for file in files if file.left_out is not None and file.has_text)
+    return _Found(ranked, mode, first, unready, left_out, surveyed)
 
 
 def _result(actor: Actor, question: str, found: _Found, limit: int) -> SearchResult:
     whole = found.surveyed
     if whole is not None and whole.hits:
-        return SearchResult(whole.hits, found.mode, found.unready, survey=whole.survey)
+        return SearchResult(whole.hits, found.mode, found.unready, survey=whole.survey, left_out=found.left_out)
     hits, reranked = rerank(actor, question, found.ranked)
     best = without_duplicates(((hit.text, hit) for hit in hits), limit)
     told = whole.survey if whole is not None else None  # the words stand nowhere, which is worth saying
-    return SearchResult(_merge(found.first, best, limit), found.mode, found.unready, reranked, told)
+    merged = _merge(found.first, best, limit)
+    return SearchResult(merged, found.mode, found.unready, reranked, told, left_out=found.left_out)

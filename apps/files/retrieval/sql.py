@@ -19,7 +19,7 @@ MAX_LISTED = 500  # page numbers that a search result names as not readable
 
 _SCOPE = """
 scope AS MATERIALIZED (
-    SELECT id, name, page_count, state, error_message FROM files_file
+    SELECT id, name, page_count, state, error_message, notices FROM files_file
     WHERE organization_id = %(organization)s AND owner_id = %(owner)s AND id = ANY(%(files)s::uuid[])
         AND deleted_at IS NULL
 )
@@ -209,7 +209,8 @@ ORDER BY array_position(%(files)s::uuid[], section.file_id), section.ordinal
 # ready when all its pages are.
 FILES = f"""
 WITH {_SCOPE}
-SELECT scope.id, scope.name, scope.page_count, scope.state, scope.error_message,
+SELECT scope.id, scope.name, scope.page_count, scope.notices,
+    EXISTS (SELECT FROM files_table WHERE file_id = scope.id), scope.state, scope.error_message,
     ARRAY(
         SELECT wanted FROM generate_series(1, coalesce(scope.page_count, 0)) AS wanted
         WHERE scope.state <> 'ready' AND NOT EXISTS (

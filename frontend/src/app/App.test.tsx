@@ -152,6 +152,7 @@ describe('the page', () => {
       notices: [
         { kind: 'keyword_only' },
         { kind: 'unready', files },
+        { kind: 'left_out', left_out: [...'abcdefg'].map((name) => ({ file_id: name, file_name: name, sentences: [`Only the beginning of ${name}.csv was read.`] })) },
         { kind: 'survey', survey: { way: 'spread', words: [], files: [{ file_id: 'f', file_name: 'survey.pdf', page_count: 120, pages: [1, 2], summarised: [], found: [] }] } },
         { kind: 'reconstructed', at: 5, attempt: 2, replica: 'm/1' },
         { kind: 'escalated', from_model: 'small', to_model: 'large', why: 'its answer was empty' },
@@ -162,6 +163,7 @@ describe('the page', () => {
     render(<App />)
     expect(await screen.findByText(/continued on another replica/)).toBeTruthy()
     expect(screen.getByText(/searched by keywords only/)).toBeTruthy()
+    expect(screen.getByText(/^Only the beginning of a.csv was read. .*e.csv was read. 2 more files were not read whole.$/)).toBeTruthy()
     expect(screen.getByText('This covers 2 of 120 pages of survey.pdf.')).toBeTruthy()
     expect(screen.getByText('small did not manage (its answer was empty). large answered instead.')).toBeTruthy()
     expect(screen.getByText('Pages 7–9 of survey.pdf were not read yet; page 2 of survey.pdf could not be read. letters.pdf was not read yet. secret.pdf was not opened: it needs its password. broken.pdf could not be read: The file is damaged.')).toBeTruthy()

@@ -398,12 +398,13 @@ export interface components {
             /** @description Of `escalated`: the model that did not manage. */
             from_model?: string;
             /**
-             * @description Another replica went on with the answer, files were searched without vectors, pages could not be searched, the question was about whole files, or a stronger model answered instead.
+             * @description Another replica went on with the answer, files were searched without vectors, pages could not be searched, files were not read whole, the question was about whole files, or a stronger model answered instead.
              *
              *     * `reconstructed` - reconstructed
              *     * `keyword_only` - keyword_only
              *     * `keyword_partly` - keyword_partly
              *     * `unready` - unready
+             *     * `left_out` - left_out
              *     * `survey` - survey
              *     * `escalated` - escalated
              * @enum {string}
@@ -629,6 +630,7 @@ export interface components {
         RunContext: {
             /** @description What it had of the conversation. */
             history: components["schemas"]["History"] | null;
+            left_out: components["schemas"]["LeftOut"][];
             messages: {
                 [key: string]: unknown;
             }[];

@@ -1,5 +1,5 @@
 /** The union of run events, as the server's event log holds them, and the check at the border. Knows nothing of transport. */
-import type { Citation, Message, Passage, RunError, Survey, UnreadyFile } from '@/shared/api/types'
+import type { Citation, LeftOut, Message, Passage, RunError, Survey, UnreadyFile } from '@/shared/api/types'
 
 export interface Usage {
   prompt_tokens: number
@@ -37,6 +37,7 @@ export interface PassagesEvent {
   passages: Passage[]
   mode: 'hybrid' | 'mixed' | 'keyword'
   unready: UnreadyFile[]
+  left_out?: LeftOut[]
   /** For questions about whole files. */
   survey?: Survey | null
 }

@@ -121,6 +121,7 @@ function searchNotices(event: Extract<RunEvent, { type: 'passages' }>): RunNotic
   if (event.mode === 'keyword') notices.push({ kind: 'keyword_only' })
   if (event.mode === 'mixed') notices.push({ kind: 'keyword_partly' })
   if (event.unready.length > 0) notices.push({ kind: 'unready', files: event.unready })
+  if (event.left_out?.length) notices.push({ kind: 'left_out', left_out: event.left_out })
   if (event.survey) notices.push({ kind: 'survey', survey: event.survey })
   return notices
 }

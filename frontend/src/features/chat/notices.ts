@@ -16,7 +16,9 @@ export function noticeText(notice: RunNotice): string {
     case 'keyword_partly':
       return 'Some passages were searched by keywords only. Search by meaning is being renewed for them.'
     case 'unready':
-      return firstOf(notice.files.map(unreadyText))
+      return firstOf(notice.files.map(unreadyText), 'searched in full')
+    case 'left_out':
+      return firstOf(notice.left_out.map((file) => file.sentences.join(' ')), 'read whole')
     case 'survey':
       return surveyText(notice.survey)
     case 'escalated':
@@ -27,9 +29,9 @@ export function noticeText(notice: RunNotice): string {
 }
 
 /** Of many sentences, one a file, the first. */
-function firstOf(sentences: string[]): string {
+function firstOf(sentences: string[], what: string): string {
   const more = sentences.length - MAX_NAMED
-  return [...sentences.slice(0, MAX_NAMED), ...(more > 0 ? [`${more} more ${more > 1 ? 'files were' : 'file was'} not searched in full.`] : [])].join(' ')
+  return [...sentences.slice(0, MAX_NAMED), ...(more > 0 ? [`${more} more ${more > 1 ? 'files were' : 'file was'} not ${what}.`] : [])].join(' ')
 }
 
 function unreadyText({ file_name: name, pages_pending: pending, pages_failed: failed, state, reason }: UnreadyFile): string {

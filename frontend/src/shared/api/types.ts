@@ -31,6 +31,8 @@ export type Citation = Omit<Schemas['Citation'], 'boxes'> & { boxes: Box[] }
 export type Passage = Citation
 
 export type UnreadyFile = Schemas['UnreadyFile']
+/** A file that was not read whole, with what was left out in sentences. */
+export type LeftOut = Schemas['LeftOut']
 /** What of whole files the model was given, for a question about them. */
 export type Survey = Schemas['Survey']
 
@@ -44,6 +46,8 @@ export type RunNotice =
   | { kind: 'keyword_partly' }
   /** Parts of the files that could not be searched yet. */
   | { kind: 'unready'; files: UnreadyFile[] }
+  /** Files that were searched but not read whole. */
+  | { kind: 'left_out'; left_out: LeftOut[] }
   /** The question was about whole files, of which perhaps not everything could be given. */
   | { kind: 'survey'; survey: Survey }
   /** The answer of the first model failed its checks. */
