@@ -125,12 +125,13 @@ def _state(reading: Reading, data: Mapping[str, Any]) -> Reading:
     return replace(reading, state=data["state"], attempt=data["attempt"])
 
 
+_OF_MODE = {"keyword": "keyword_only", "away": "keyword_away", "mixed": "keyword_partly"}
+
+
 def _passages(reading: Reading, data: Mapping[str, Any]) -> Reading:
     notices = list(reading.notices)
-    if data["mode"] == "keyword":
-        notices.append({"kind": "keyword_only"})
-    if data["mode"] == "mixed":
-        notices.append({"kind": "keyword_partly"})
+    if kind := _OF_MODE.get(data["mode"]):
+        notices.append({"kind": kind})
     if data["unready"]:
         notices.append({"kind": "unready", "files": data["unready"]})
     if data.get("left_out"):

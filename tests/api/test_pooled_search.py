@@ -110,7 +110,8 @@ def test_without_vectors_keywords_answer_and_the_file_waits_for_them(
     assert (stage.state, stage.failures, stage.error_code) == (StageState.PENDING, 0, "")
     assert stage.due_at is not None
     assert stage.due_at > timezone.now()
-    assert find(actor, file, "zebra").mode == "keyword"
+    # Only what gives no vector for the question either is away.
+    assert find(actor, file, "zebra").mode == ("keyword" if trouble == "too many numbers" else "away")
     assert find(actor, file, "zebra").hits[0].heading == "Zebras"
     assert versions() == {""}
 

@@ -126,7 +126,7 @@ def test_without_the_old_embedder_its_passages_are_found_by_keywords_and_that_is
     pooled.replicas().close()
     sweep.sweep()
     ids = [file.id for file in files]
-    assert search_passages(actor, file_ids=ids, query="zebra").mode == "keyword", "no vector can be used at all"
+    assert search_passages(actor, file_ids=ids, query="zebra").mode == "away", "no vector can be used at all"
     drain(files[0].id)
     result = search_passages(actor, file_ids=ids, query=QUESTIONS[1])
     assert (result.mode, result.hits[0].file_id) == ("mixed", ids[1])

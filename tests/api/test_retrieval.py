@@ -285,9 +285,10 @@ def test_without_the_embedder_keywords_still_answer_and_say_so(actor: Actor, no_
     file = make_document(actor, ANIMALS)
     Passage.objects.update(embedding=[0.05] * 384, embedding_version=embedder.VERSION)
     result = search_passages(actor, file_ids=[file.id], query="zebra")
-    assert result.mode == "keyword"
+    assert result.mode == "away"
     assert result.hits[0].heading == "Zebras"
-    Passage.objects.update(embedding=None)
+    Passage.objects.update(embedding=None, embedding_version="")
+    assert search_passages(actor, file_ids=[file.id], query="zebra").mode == "away", "nor will there be any"
     with pytest.raises(embedder.EmbedderUnavailable):
         embed_file(file.id)
 

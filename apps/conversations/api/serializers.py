@@ -104,10 +104,19 @@ class SurveySerializer(serializers.Serializer[Any]):
 
 class NoticeSerializer(serializers.Serializer[Any]):
     kind = serializers.ChoiceField(
-        ["reconstructed", "keyword_only", "keyword_partly", "unready", "left_out", "survey", "escalated"],
-        help_text="Another replica went on with the answer, files were searched without vectors, "
-        "pages could not be searched, files were not read whole, the question was about whole files, or a stronger "
-        "model answered instead.",
+        [
+            "reconstructed",
+            "keyword_only",
+            "keyword_away",
+            "keyword_partly",
+            "unready",
+            "left_out",
+            "survey",
+            "escalated",
+        ],
+        help_text="Another replica went on with the answer; files were searched without vectors, because there are "
+        "none yet, what makes them is away, or it is for some of them; pages could not be searched, files were not "
+        "read whole, the question was about whole files, or a stronger model answered instead.",
     )
     at = serializers.IntegerField(required=False, help_text="Of `reconstructed`: code points written before.")
     attempt = serializers.IntegerField(required=False, help_text="Of `reconstructed`.")

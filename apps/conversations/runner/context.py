@@ -213,13 +213,14 @@ def _clip(text: str, tokens: int) -> str:
     return f"{text[:half]}\n[... left out ...]\n{text[-half:]}"
 
 
+_OF_MODE = {"keyword": "keyword_only", "away": "keyword_away", "mixed": "keyword_partly"}
+
+
 def search_notices(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What a `passages` event tells that is worth keeping beside the answer."""
     notices: list[dict[str, Any]] = []
-    if event["mode"] == "keyword":
-        notices.append({"kind": "keyword_only"})
-    if event["mode"] == "mixed":
-        notices.append({"kind": "keyword_partly"})
+    if kind := _OF_MODE.get(event["mode"]):
+        notices.append({"kind": kind})
     if event["unready"]:
         notices.append({"kind": "unready", "files": event["unready"]})
     if event["left_out"]:

@@ -41,7 +41,7 @@ MAX_QUESTION_CHARS = 8_000
 _READING = frozenset({"uploading", "processing"})
 
 Row = tuple[Any, ...]
-Mode = Literal["hybrid", "mixed", "keyword"]
+Mode = Literal["hybrid", "mixed", "keyword", "away"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +110,12 @@ class _Search:
         """The best by keywords and the best by meaning, with both scores of each."""
         ((passages, embedded),) = self.rows(sql.SIZE)
         prepared = prepare(self.question.text)
+        some_away = bool(self.question.unasked) and self.rows(sql.UNASKED) == [(True,)]
         if not embedded:
-            return [Candidate(*row) for row in self.rows(sql.KEYWORD, question=prepared)], "keyword"
+            mode: Mode = "away" if some_away or not self.question.vectors else "keyword"
+            return [Candidate(*row) for row in self.rows(sql.KEYWORD, question=prepared)], mode
         rows = self.rows(sql.hybrid(self._dimensions(passages)), question=prepared)
-        mode: Mode = "mixed" if self.question.unasked and self.rows(sql.UNASKED) == [(True,)] else "hybrid"
-        return self._levelled(rows), mode
+        return self._levelled(rows), "mixed" if some_away else "hybrid"
 
     def _dimensions(self, passages: int) -> tuple[int | None, ...]:
         """Of each version, where its index is to be used; None where each passage is compared."""

@@ -38,7 +38,7 @@ SELECT count(*), EXISTS (
 FROM files_passage AS passage WHERE {_MINE}
 """
 
-# Only looked at while vectors are being replaced.
+# Only looked at while what makes vectors is away.
 UNASKED = f"""
 WITH {_SCOPE}
 SELECT EXISTS (SELECT FROM files_passage AS passage WHERE {_MINE} AND passage.embedding_version = ANY(%(unasked)s))

@@ -151,6 +151,7 @@ describe('the page', () => {
       ...answer, run_id: 'r1',
       notices: [
         { kind: 'keyword_only' },
+        { kind: 'keyword_away' },
         { kind: 'unready', files },
         { kind: 'left_out', left_out: [...'abcdefg'].map((name) => ({ file_id: name, file_name: name, sentences: [`Only the beginning of ${name}.csv was read.`] })) },
         { kind: 'survey', survey: { way: 'spread', words: [], files: [{ file_id: 'f', file_name: 'survey.pdf', page_count: 120, pages: [1, 2], summarised: [], found: [] }] } },
@@ -162,7 +163,8 @@ describe('the page', () => {
     navigate('/c/c1')
     render(<App />)
     expect(await screen.findByText(/continued on another replica/)).toBeTruthy()
-    expect(screen.getByText(/searched by keywords only/)).toBeTruthy()
+    expect(screen.getByText('Files were searched by keywords only. Search by meaning is not ready yet.')).toBeTruthy()
+    expect(screen.getByText('Files were searched by keywords only. What searches by meaning does not answer at present.')).toBeTruthy()
     expect(screen.getByText(/^Only the beginning of a.csv was read. .*e.csv was read. 2 more files were not read whole.$/)).toBeTruthy()
     expect(screen.getByText('This covers 2 of 120 pages of survey.pdf.')).toBeTruthy()
     expect(screen.getByText('small did not manage (its answer was empty). large answered instead.')).toBeTruthy()

@@ -398,10 +398,11 @@ export interface components {
             /** @description Of `escalated`: the model that did not manage. */
             from_model?: string;
             /**
-             * @description Another replica went on with the answer, files were searched without vectors, pages could not be searched, files were not read whole, the question was about whole files, or a stronger model answered instead.
+             * @description Another replica went on with the answer; files were searched without vectors, because there are none yet, what makes them is away, or it is for some of them; pages could not be searched, files were not read whole, the question was about whole files, or a stronger model answered instead.
              *
              *     * `reconstructed` - reconstructed
              *     * `keyword_only` - keyword_only
+             *     * `keyword_away` - keyword_away
              *     * `keyword_partly` - keyword_partly
              *     * `unready` - unready
              *     * `left_out` - left_out

@@ -35,7 +35,7 @@ export interface TextEvent {
 export interface PassagesEvent {
   type: 'passages'
   passages: Passage[]
-  mode: 'hybrid' | 'mixed' | 'keyword'
+  mode: 'hybrid' | 'mixed' | 'keyword' | 'away'
   unready: UnreadyFile[]
   left_out?: LeftOut[]
   /** For questions about whole files. */

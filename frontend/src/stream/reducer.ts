@@ -119,6 +119,7 @@ function apply(view: RunView, event: Exclude<RunEvent, { type: 'text' | 'snapsho
 function searchNotices(event: Extract<RunEvent, { type: 'passages' }>): RunNotice[] {
   const notices: RunNotice[] = []
   if (event.mode === 'keyword') notices.push({ kind: 'keyword_only' })
+  if (event.mode === 'away') notices.push({ kind: 'keyword_away' })
   if (event.mode === 'mixed') notices.push({ kind: 'keyword_partly' })
   if (event.unready.length > 0) notices.push({ kind: 'unready', files: event.unready })
   if (event.left_out?.length) notices.push({ kind: 'left_out', left_out: event.left_out })

@@ -13,6 +13,8 @@ export function noticeText(notice: RunNotice): string {
         : 'A replica was lost while writing. The answer was continued on another replica.'
     case 'keyword_only':
       return 'Files were searched by keywords only. Search by meaning is not ready yet.'
+    case 'keyword_away':
+      return 'Files were searched by keywords only. What searches by meaning does not answer at present.'
     case 'keyword_partly':
       return 'Some passages were searched by keywords only. Search by meaning is being renewed for them.'
     case 'unready':

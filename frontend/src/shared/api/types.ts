@@ -40,8 +40,10 @@ export type Survey = Schemas['Survey']
 export type RunNotice =
   /** Another replica went on with the answer at this offset. */
   | { kind: 'reconstructed'; at: number; attempt: number; replica: string | null; other_weights?: boolean }
-  /** Vectors were not available: only the keyword index answered. */
+  /** There are no vectors yet: only the keyword index answered. */
   | { kind: 'keyword_only' }
+  /** No vectors could be used, because what makes them is away. */
+  | { kind: 'keyword_away' }
   /** Vectors of some passages could not be used, because what made them is away. */
   | { kind: 'keyword_partly' }
   /** Parts of the files that could not be searched yet. */
