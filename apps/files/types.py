@@ -224,9 +224,10 @@ class Survey:
 @dataclass(frozen=True, slots=True)
 class SearchResult:
     """`mode` is "keyword" when there are no vectors yet, "away" when none could be used, and "mixed" when those of some
-    passages could not, because what made them is away. `reranked`: a model judged the best of both once more.
-    `survey` is set for questions about whole files; the hits then are in the order of the files.
-    `looked_up`: answers of tables, which are given after the hits. `left_out`: files that were not read whole."""
+    passages could not, because what made them is away; where there is nothing to search it is "hybrid".
+    `reranked`: a model judged the best of both once more. `survey` is set for questions about whole files; the hits
+    then are in the order of the files. `looked_up`: answers of tables, which are given after the hits. `left_out`:
+    files that were not read whole."""
 
     hits: tuple[PassageHit, ...]
     mode: Literal["hybrid", "mixed", "keyword", "away"]

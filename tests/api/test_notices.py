@@ -70,7 +70,8 @@ def test_a_locked_and_a_broken_file_are_told_to_the_reader_and_to_the_model(me: 
     question = posting.Question(conversation, new_id(), "zebra?", None, (locked.id, broken.id), "auto")
     run_id = posting.post_message(me.actor, question).view["run"]["id"]
     run = execute(run_id, "fake=fake://a")
-    (notice,) = [one for one in answer_of(me, conversation)["notices"] if one["kind"] == "unready"]
+    (notice,) = answer_of(me, conversation)["notices"]
+    assert notice["kind"] == "unready", "and nothing of how nothing was searched"
     told = [(file["file_name"], file["state"], file["reason"]) for file in notice["files"]]
     assert told == [("secret.pdf", "needs_password", ""), ("broken.pdf", "failed", "The file is damaged.")]
     assert run.context is not None

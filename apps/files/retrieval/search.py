@@ -109,6 +109,8 @@ class _Search:
     def candidates(self) -> tuple[list[Candidate], Mode]:
         """The best by keywords and the best by meaning, with both scores of each."""
         ((passages, embedded),) = self.rows(sql.SIZE)
+        if not passages:
+            return [], "hybrid"
         prepared = prepare(self.question.text)
         some_away = bool(self.question.unasked) and self.rows(sql.UNASKED) == [(True,)]
         if not embedded:
@@ -301,7 +303,7 @@ def _find(actor: Actor, file_ids: Sequence[UUID], question: _Question, limits: L
         search = _Search(actor, file_ids, question)
         files = search.files()
         if not files:
-            return _Found([], "keyword", [], ())
+            return _Found([], "hybrid", [], ())
         ranked, mode = search.ranked(depth_for(limits[0]))
         wanted, asks = directed(question.text), asks_for(question.text)
         first = _directed_hits(search, wanted, files) if wanted else []
