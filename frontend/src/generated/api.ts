@@ -240,6 +240,13 @@ export interface components {
             next: string | null;
             results: components["schemas"]["Key"][];
         };
+        LeftOut: {
+            /** Format: uuid */
+            file_id: string;
+            file_name: string;
+            /** @description What was not read of it. */
+            sentences: string[];
+        };
         Locator: {
             /** @description The file inside the file, as an attachment; of a mail's own text `body`. */
             part?: string;
@@ -410,7 +417,9 @@ export interface components {
              *     * `escalated` - escalated
              * @enum {string}
              */
-            kind: "reconstructed" | "keyword_only" | "keyword_partly" | "unready" | "survey" | "escalated";
+            kind: "reconstructed" | "keyword_only" | "keyword_away" | "keyword_partly" | "unready" | "left_out" | "survey" | "escalated";
+            /** @description Of `left_out`. */
+            left_out?: components["schemas"]["LeftOut"][];
             /** @description Of `reconstructed`, where it is so: the replica that went on has other weights. */
             other_weights?: boolean;
             /** @description Of `reconstructed`. */
