@@ -65,6 +65,32 @@ _SHAPE = """<p:sp><p:nvSpPr><p:cNvPr id="1" name="x"/><p:cNvSpPr/><p:nvPr>{place
 </p:txBody></p:sp>"""
 
 
+def word(
+    body: str,
+    *,
+    main: str = "word/document.xml",
+    media: str = f"{_OFFICE}.wordprocessingml.document.main+xml",
+    beside: Mapping[str, tuple[str, str]] | None = None,
+    others: str = "",
+) -> bytes:
+    """DOCX of the XML in `body`. `beside`: kind and content of further parts by their path below `word/`, with SPACES
+    where the namespaces go; they are r1, r2 and so on. `others` are further relations."""
+    beside = beside or {}
+    names = {"w": "wordprocessingml/2006/main", "a": "drawingml/2006/main", "r": "officeDocument/2006/relationships"}
+    spaces = "".join(f' xmlns:{prefix}="{_OFFICE}/{path}"' for prefix, path in names.items())
+    targets = relations([(kind, path) for path, (kind, _) in beside.items()])
+    return package(
+        {
+            "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
+            f'<Override PartName="/{main}" ContentType="{media}"/></Types>',
+            "_rels/.rels": relations([("officeDocument", main)]),
+            main: f"<w:document{spaces}><w:body>{body}</w:body></w:document>",
+            f"word/_rels/{main.removeprefix('word/')}.rels": targets.replace("</R", f"{others}</R"),
+            **{f"word/{path}": content.replace("SPACES", spaces) for path, (_, content) in beside.items()},
+        }
+    )
+
+
 def _shape(role: str, texts: Sequence[str]) -> str:
     place = f'<p:ph type="{role}"/>' if role else ""
     return _SHAPE.format(place=place, text="".join(f"<a:p><a:r><a:t>{text}</a:t></a:r></a:p>" for text in texts))

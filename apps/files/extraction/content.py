@@ -7,11 +7,13 @@ documents, members of an archive) are read through `Scope.inside`, which bounds 
 from __future__ import annotations
 
 import io
+import posixpath
+import re
 import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 from xml.parsers import expat
@@ -19,6 +21,7 @@ from xml.parsers import expat
 import olefile
 from lxml import etree
 
+from apps.files.extraction.assemble import clean
 from apps.files.extraction.pictures import Pictures
 from apps.files.extraction.types import (
     HEADING_MAX_CHARS,
@@ -39,6 +42,8 @@ _MAX_RATIO = 200
 _RATIO_FROM = 8 << 20
 _DRAWING_S = 30.0
 OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
+_TITLE = "{http://purl.org/dc/elements/1.1/}title"
 
 
 @dataclass(slots=True)
@@ -198,6 +203,28 @@ class Package:
     def find_xml(self, name: str) -> Any | None:
         return self.xml(name) if name in self.names else None
 
+    def relations(self, part: str) -> dict[str, tuple[str, str]]:
+        """Type and path of what a part of an Office document refers to inside the package, by id."""
+        folder, name = posixpath.split(part)
+        root = None
+        with suppress(ExtractionFailed):  # a part whose references are damaged is read without them
+            root = self.find_xml(posixpath.join(folder, "_rels", f"{name}.rels"))
+        return {
+            str(node.get("Id")): (
+                str(node.get("Type")).rpartition("/")[2],
+                posixpath.normpath(posixpath.join(folder, str(node.get("Target")))).lstrip("/"),
+            )
+            for node in (root if root is not None else ())
+            if isinstance(node.tag, str) and node.get("TargetMode") != "External"
+        }
+
+    def title(self) -> str:
+        """The title that an Office document has among its properties."""
+        with suppress(ExtractionFailed):
+            if (root := self.find_xml("docProps/core.xml")) is not None:
+                return clean(root.findtext(_TITLE) or "")[:HEADING_MAX_CHARS]
+        return ""
+
     def repacked(self, changed: Mapping[str, bytes]) -> bytes:
         """The package with other content in some members. Raises ExtractionFailed."""
         buffer = io.BytesIO()
@@ -228,7 +255,9 @@ def closed_xml(data: bytes) -> bytes | None:
 
 
 def parse_xml(data: bytes) -> Any:
-    """Entities are not expanded, nothing is fetched, depth and size of nodes are libxml2's. Raises ExtractionFailed."""
+    """Entities are not expanded, nothing is fetched, depth and size of nodes are libxml2's. Names of Office's strict
+    documents become those of all others. Raises ExtractionFailed."""
+    data = _STRICT.sub(rb"http://schemas.openxmlformats.org/\1/2006/", data)
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
     try:
         return etree.fromstring(data, parser)
@@ -264,6 +293,11 @@ def table_lines(rows: Iterable[tuple[int, Iterable[str]]]) -> Iterator[tuple[int
 
 def table_text(rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(line for _, line in table_lines(enumerate(rows)))
+
+
+def stands_apart(element: Element) -> bool:
+    """Whether what is in a cell follows its table."""
+    return element.category is Category.TABLE or element.picture is not None
 
 
 def parted(elements: Iterable[Element]) -> list[list[Element]]:

@@ -1,243 +1,147 @@
-"""Word documents: paragraphs, headings, lists and tables in the order of the text.
-
-python-docx opens the package and knows its styles; the body is walked here, because its own tables take
-quadratic time and it leaves out content controls, inserted text and text boxes.
-"""
+"""Word documents: paragraphs, headings, lists and tables in the order of the text."""
 
 from __future__ import annotations
 
-import re
-import zipfile
+import posixpath
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, BinaryIO
 
-from docx import Document as open_docx
-from docx.opc.exceptions import PackageNotFoundError
-from docx.oxml.ns import qn
-from lxml.etree import LxmlError
-
-from apps.files.extraction import drawingml, formulas
+from apps.files.extraction import drawingml
 from apps.files.extraction.assemble import clean
-from apps.files.extraction.content import Content, Package, Scope, bounded, parse_xml, parted, table_text
-from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
+from apps.files.extraction.content import Content, Package, Scope, bounded, parted, stands_apart, table_text
+from apps.files.extraction.docx_numbers import Numbering, W
+from apps.files.extraction.docx_styles import PROPERTIES, Style, Styles
+from apps.files.extraction.docx_text import BOX, FALLBACK, text_of
+from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Notice, Reason
 
 _MAX_DEPTH = 12
-
-_P, _TBL, _TR, _TC = qn("w:p"), qn("w:tbl"), qn("w:tr"), qn("w:tc")
-_TEXT, _TAB, _BREAK, _RETURN, _HYPHEN = qn("w:t"), qn("w:tab"), qn("w:br"), qn("w:cr"), qn("w:noBreakHyphen")
-_RUN_PROPERTIES, _PARAGRAPH_PROPERTIES = qn("w:rPr"), qn("w:pPr")
-_DELETED, _MOVED, _INSTRUCTION, _FALLBACK = qn("w:del"), qn("w:moveFrom"), qn("w:instrText"), "}Fallback"
-_CONTENTS = frozenset(
-    {qn("w:sdt"), qn("w:sdtContent"), qn("w:ins"), qn("w:moveTo"), qn("w:smartTag"), qn("w:customXml")}
-)
-_RUN, _SYMBOL, _VANISH, _DRAWING, _RUBY = qn("w:r"), qn("w:sym"), qn("w:vanish"), qn("w:drawing"), qn("w:rt")
-_SILENT = frozenset({_DELETED, _MOVED, _INSTRUCTION, _RUN_PROPERTIES, _PARAGRAPH_PROPERTIES, _RUBY})
-_WINGDINGS = {
-    0xFC: "\u2713",
-    0xFB: "\u2717",
-    0xFE: "\u2611",
-    0xFD: "\u2612",
-    0xA8: "\u2610",
-    0x6F: "\u2610",
-    0xE0: "\u2192",
-}
+_MAIN = "word/document.xml"
+_P, _TBL, _TR, _TC, _CHUNK = f"{W}p", f"{W}tbl", f"{W}tr", f"{W}tc", f"{W}altChunk"
+_CONTENTS = frozenset(f"{W}{name}" for name in ("sdt", "sdtContent", "ins", "moveTo", "smartTag", "customXml"))
+_DRAWING, _OLD_DRAWING = f"{W}drawing", f"{W}pict"
+_OLD_PICTURE = "{urn:schemas-microsoft-com:vml}imagedata"
 _DESCRIBED = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
-_OLD_DRAWING, _OLD_PICTURE = qn("w:pict"), "{urn:schemas-microsoft-com:vml}imagedata"
 _REPEATED = 80  # characters; longer cells are not said twice
-_HEADING = re.compile(r"^(?:heading|überschrift|titre|título|titolo|заголовок)\s*(\d)", re.IGNORECASE)
-_LIST = re.compile(r"^list\b|aufzählung|liste", re.IGNORECASE)
-_CODE = re.compile(r"code|html preformatted|source|macro", re.IGNORECASE)
-
-
-class _Styles:
-    """Category and level of a paragraph style by its id, following what it is based on."""
-
-    def __init__(self, document: Any) -> None:
-        self._by_id = {style.style_id: style for style in document.styles if style.type == 1}
-        self._known: dict[str | None, tuple[Category, int | None]] = {None: (Category.NARRATIVE_TEXT, None)}
-
-    def of(self, style_id: str | None) -> tuple[Category, int | None]:
-        if style_id not in self._known:
-            self._known[style_id] = self._look_up(style_id)
-        return self._known[style_id]
-
-    def _look_up(self, style_id: str | None) -> tuple[Category, int | None]:
-        style = self._by_id.get(style_id)
-        for _ in range(_MAX_DEPTH):
-            if style is None:
-                break
-            name = style.name or ""
-            level = _outline_level(style.element.find(_PARAGRAPH_PROPERTIES))
-            if found := _HEADING.match(name):
-                return Category.TITLE, max(1, int(found.group(1)))
-            if level is not None:
-                return Category.TITLE, level
-            if name.lower() in ("title", "titel", "titre"):
-                return Category.TITLE, 1
-            if name.lower() == "caption":
-                return Category.FIGURE_CAPTION, None
-            if _LIST.match(name):
-                return Category.LIST_ITEM, None
-            if _CODE.search(name):
-                return Category.CODE_SNIPPET, None
-            style = style.base_style
-        return Category.NARRATIVE_TEXT, None
-
-
-def _outline_level(properties: Any) -> int | None:
-    level = properties.find(qn("w:outlineLvl")) if properties is not None else None
-    value = level.get(qn("w:val"), "9") if level is not None else "9"
-    return int(value) + 1 if value.isdigit() and int(value) < 9 else None
-
-
-def _text(node: Any) -> str:
-    """The visible text of a paragraph: insertions are part of it, deletions and field codes are not.
-
-    Text boxes inside stay where they are anchored. Iterative, so that deep nesting cannot end the interpreter.
-    """
-    parts: list[str] = []
-    stack = [iter(node)]
-    while stack:
-        child = next(stack[-1], None)
-        if child is None:
-            stack.pop()
-            continue
-        written = _written(child)
-        if written is not None:
-            parts.append(written)
-        elif _holds_text(child):
-            if child.tag == _P and parts:
-                parts.append("\n")
-            stack.append(iter(child))
-    return "\n".join(line for part in "".join(parts).split("\n") if (line := clean(part.replace("\t", " "))))
-
-
-_MARKS = {_TAB: "\t", _BREAK: "\n", _RETURN: "\n", _HYPHEN: "-"}
-
-
-def _written(node: Any) -> str | None:
-    """What a node without further nodes of text stands for."""
-    if node.tag == _TEXT:
-        return node.text or ""
-    if node.tag == _SYMBOL:
-        return _symbol(node)
-    if node.tag in formulas.MATHS:
-        return f" {formulas.linear(node)} "
-    return _MARKS.get(node.tag)
-
-
-def _holds_text(node: Any) -> bool:
-    tag = node.tag
-    if not isinstance(tag, str) or tag in _SILENT or tag.endswith(_FALLBACK):
-        return False
-    return not (tag == _RUN and _vanishes(node))
-
-
-def _symbol(node: Any) -> str:
-    """A character of a font of symbols."""
-    code = (node.get(qn("w:char")) or "").upper()
-    try:
-        value = int(code, 16)
-    except ValueError:
-        return ""
-    known = _WINGDINGS.get(value & 0xFF, "") if "wingdings" in (node.get(qn("w:font")) or "").lower() else ""
-    return known or (chr(value) if 0x20 < value < 0xD800 else "")
-
-
-def _vanishes(run: Any) -> bool:
-    """Whether a run is formatted as hidden text."""
-    mark = run.find(f"{_RUN_PROPERTIES}/{_VANISH}")
-    return mark is not None and mark.get(qn("w:val"), "1") not in ("0", "false", "off")
 
 
 class _Body:
-    """`scope` takes the pictures, each once; without one they are passed over."""
+    """The texts of one document. `main` is the part that its parts are named in."""
 
-    def __init__(self, styles: _Styles, part: Any, scope: Scope | None = None) -> None:
-        self._styles, self._part, self._scope = styles, part, scope
-        self._shown: set[str] = set()
+    def __init__(self, package: Package, scope: Scope, main: str) -> None:
+        self._package, self._scope = package, scope
+        self.relations = package.relations(main)
+        self._styles = Styles(self._only("styles"))
+        self._numbers = Numbering(self._only("numbering"))
+        self._cells_open = 0
+        self._pictured = True
+
+    def parts(self, kind: str) -> list[str]:
+        """The parts of a kind that there are, each once."""
+        paths = {path for known, path in self.relations.values() if known == kind}
+        return sorted(path for path in paths if path in self._package.names)
+
+    def _only(self, kind: str) -> Any | None:
+        with suppress(ExtractionFailed):
+            return next((self._package.xml(path) for path in self.parts(kind)), None)
+        return None
+
+    def beside(self, node: Any) -> Iterator[Element]:
+        """Elements of a part beside the text. Its pictures are passed over, the others that follow too."""
+        self._pictured = False
+        yield from self.elements(node)
 
     def elements(self, node: Any, depth: int = 0) -> Iterator[Element]:
         if depth > _MAX_DEPTH:
             return
         for child in node:
             if child.tag == _P:
-                yield from self._paragraph(child)
+                yield from self._paragraph(child, depth)
             elif child.tag == _TBL:
                 yield from self._table(child, depth)
             elif child.tag in _CONTENTS:
                 yield from self.elements(child, depth + 1)
+            elif child.tag == _CHUNK:
+                yield from self._chunk(child)
 
-    def _paragraph(self, node: Any) -> Iterator[Element]:
+    def _chunk(self, node: Any) -> Iterator[Element]:
+        """A document of any kind that stands for a part of this one."""
+        _, path = self.relations.get(str(node.get(f"{_RELATION}id")), ("", ""))
+        for section in self._scope.inside(path, lambda: self._package.read(path)):
+            said = (element for element in section if not element.text.startswith("Attachment: "))
+            yield from (replace(element, locator=None, rows=()) for element in said)
+
+    def _paragraph(self, node: Any, depth: int) -> Iterator[Element]:
         yield from self._worded(node)
+        for box in node.iter(BOX):
+            if _owner_box(box) is None:
+                yield from self.elements(box, depth + 1)
         for drawing in node.iter(_DRAWING, _OLD_DRAWING):
             yield from self._drawn(drawing)
-            for identity in _pictures(drawing):
-                yield from self._picture(identity)
+            if self._pictured:
+                yield from self._pictures(drawing)
 
-    def _picture(self, identity: str) -> list[Element]:
-        relation = self._part.rels.get(identity)
-        if self._scope is None or relation is None or relation.is_external:
-            return []
-        part = relation.target_part
-        if part.partname in self._shown:
-            return []
-        self._shown.add(part.partname)
-        return self._scope.picture(len(part.blob), lambda: part.blob)
+    def _pictures(self, drawing: Any) -> Iterator[Element]:
+        for identity in _embedded(drawing):
+            kind, path = self.relations.get(identity, ("", ""))
+            if kind == "image":
+                yield from self._package.picture(path)
 
     def _drawn(self, drawing: Any) -> Iterator[Element]:
         """A chart, a diagram, or what the author wrote about a picture."""
         parts = [node.get(f"{_RELATION}id") for node in drawing.iter(f"{drawingml.C}chart")]
         parts += [node.get(f"{_RELATION}dm") for node in drawing.iter(_DIAGRAM)]
         for identity in parts:
-            if identity in self._part.rels:
-                yield from drawingml.read(parse_xml(self._part.rels[identity].target_part.blob))
+            with suppress(ExtractionFailed):
+                yield from drawingml.read(self._package.xml(self.relations.get(identity, ("", ""))[1]))
         for node in drawing.iter(_DESCRIBED):
             if " " in (text := clean(node.get("descr") or "")):
                 yield Element(Category.IMAGE, text)
 
     def _worded(self, node: Any) -> Iterator[Element]:
-        text = _text(node)
+        style = self._styles.of(node.find(PROPERTIES))
+        number = self._numbers.next(style.place)
+        text = text_of(node)
         if not text:
             return
-        properties = node.find(_PARAGRAPH_PROPERTIES)
-        category, level = Category.NARRATIVE_TEXT, None
-        if properties is not None:
-            style = properties.find(qn("w:pStyle"))
-            category, level = self._styles.of(style.get(qn("w:val")) if style is not None else None)
-            direct = _outline_level(properties)
-            if direct is not None:
-                category, level = Category.TITLE, direct
-            elif category is Category.NARRATIVE_TEXT and properties.find(qn("w:numPr")) is not None:
-                category = Category.LIST_ITEM
-        if category is Category.TITLE and len(text) > HEADING_MAX_CHARS:
-            category, level = Category.NARRATIVE_TEXT, None
-        yield Element(category, text, level=level)
+        if number and not self._cells_open:
+            text = f"{number} {text}"
+        if style.category is Category.TITLE and len(text) > HEADING_MAX_CHARS:
+            style = Style()
+        yield Element(style.category, text, level=style.level)
 
     def _table(self, node: Any, depth: int) -> Iterator[Element]:
+        """A table, then those and the pictures inside it; one of a single cell only frames what is in it."""
         above: list[str] = []
         rows: list[list[str]] = []
-        pictures: list[Element] = []
-        for row in node.iter(_TR):
-            if _owner(row) is node:
-                above = list(self._cells(row, depth, above, pictures))
-                rows.append(above)
+        inner: list[Element] = []
+        own = [row for row in node.iter(_TR) if _owner(row) is node]
+        if len(own) == 1 and len(cells := [cell for cell in own[0].iter(_TC) if _owner(cell) is own[0]]) == 1:
+            yield from self.elements(cells[0], depth + 1)
+            return
+        for row in own:
+            above = list(self._cells(row, depth, above, inner))
+            rows.append(above)
         if text := table_text(rows):
             yield Element(Category.TABLE, text)
-        yield from pictures
+        yield from inner
 
-    def _cells(self, row: Any, depth: int, above: list[str], pictures: list[Element]) -> Iterator[str]:
-        """Texts of the cells, those repeated that reach over several columns or down from the row above. What pictures
-        are in them is added to `pictures`."""
-        column = 0
+    def _cells(self, row: Any, depth: int, above: list[str], inner: list[Element]) -> Iterator[str]:
+        """Texts of the cells, those repeated that reach over several columns or down from the row above. Tables and
+        pictures inside are added to `inner`."""
+        column = _left_out(row)
+        yield from [""] * column
         for cell in row.iter(_TC):
             if _owner(cell) is not row:
                 continue
+            self._cells_open += 1
             elements = list(self.elements(cell, depth + 1))
-            pictures += (element for element in elements if element.picture)
-            text = " ".join(element.text.replace("\n", " ") for element in elements if element.text)
+            self._cells_open -= 1
+            inner += (element for element in elements if stands_apart(element))
+            text = " ".join(element.text.replace("\n", " ") for element in elements if not stands_apart(element))
             wide, merged = _merged(cell)
             if merged and not text and column < len(above) and len(above[column]) <= _REPEATED:
                 text = above[column]
@@ -247,7 +151,7 @@ class _Body:
             column += wide
 
 
-def _pictures(drawing: Any) -> Iterator[str]:
+def _embedded(drawing: Any) -> Iterator[str]:
     """Relations to the pictures of a drawing, of either age."""
     for node in drawing.iter(f"{drawingml.A}blip"):
         yield str(node.get(f"{_RELATION}embed"))
@@ -255,14 +159,21 @@ def _pictures(drawing: Any) -> Iterator[str]:
         yield str(node.get(f"{_RELATION}id"))
 
 
+def _left_out(row: Any) -> int:
+    """How many columns there are before the first cell of a row."""
+    before = row.find(f"{W}trPr/{W}gridBefore")
+    count = (before.get(f"{W}val") or "") if before is not None else ""
+    return min(int(count), 100) if count.isascii() and count.isdigit() else 0
+
+
 def _merged(cell: Any) -> tuple[int, bool]:
     """How many columns a cell is wide, and whether it goes on from the row above."""
-    properties = cell.find(qn("w:tcPr"))
+    properties = cell.find(f"{W}tcPr")
     if properties is None:
         return 1, False
-    span, down = properties.find(qn("w:gridSpan")), properties.find(qn("w:vMerge"))
-    wide = (span.get(qn("w:val")) or "1") if span is not None else "1"
-    return (min(int(wide), 100) if wide.isdigit() else 1), down is not None and down.get(qn("w:val")) != "restart"
+    span, down = properties.find(f"{W}gridSpan"), properties.find(f"{W}vMerge")
+    wide = (span.get(f"{W}val") or "1") if span is not None else "1"
+    return (min(int(wide), 100) if wide.isdigit() else 1), down is not None and down.get(f"{W}val") != "restart"
 
 
 def _owner(node: Any) -> Any:
@@ -273,47 +184,53 @@ def _owner(node: Any) -> Any:
     return parent
 
 
-_NOTES = ("footnotes.", "endnotes.", "comments.")
-_EDGES = (("header", Category.HEADER), ("footer", Category.FOOTER))
-_NOTE_TAGS = (qn("w:footnote"), qn("w:endnote"), qn("w:comment"))
+def _owner_box(box: Any) -> Any | None:
+    """What shows a text box a second time or holds it: the form of it for older programs, or another box."""
+    return next((node for node in box.iterancestors() if node.tag == BOX or str(node.tag).endswith(FALLBACK)), None)
 
 
-def _part_name(part: Any) -> str:
-    return str(part.partname).rpartition("/")[2]
+_NOTES = {"comments": f"{W}comment", "endnotes": f"{W}endnote", "footnotes": f"{W}footnote"}
+_EDGES = {"header": Category.HEADER, "footer": Category.FOOTER}
 
 
-def _edges(parts: list[Any], body: _Body) -> Iterator[Element]:
+def _edges(package: Package, body: _Body) -> Iterator[Element]:
     """Headers and footers, each text once: a document has up to six that say the same."""
     seen = set()
-    for start, category in _EDGES:
-        for part in parts:
-            if _part_name(part).startswith(start):
-                for element in body.elements(parse_xml(part.blob)):
-                    if element.text not in seen:
-                        seen.add(element.text)
-                        yield Element(category, element.text)
+    for kind, category in _EDGES.items():
+        for path in body.parts(kind):
+            for element in body.beside(package.xml(path)):
+                if element.text not in seen:
+                    seen.add(element.text)
+                    yield Element(category, element.text)
 
 
-def _notes(parts: list[Any], body: _Body) -> Iterator[Element]:
-    for part in parts:
-        if _part_name(part).startswith(_NOTES):
-            for note in parse_xml(part.blob).iter(*_NOTE_TAGS):
-                yield from body.elements(note)
+def _notes(package: Package, body: _Body) -> Iterator[Element]:
+    for kind, tag in _NOTES.items():
+        for path in body.parts(kind):
+            for note in package.xml(path).iter(tag):
+                yield from body.beside(note)
+
+
+def _main(package: Package) -> str:
+    """The part that the document begins with; some programs name it otherwise than Word."""
+    paths = (path for kind, path in package.relations("").values() if kind == "officeDocument")
+    return next((path for path in paths if path in package.names), _MAIN)
 
 
 def read(file: BinaryIO, scope: Scope) -> Content:
     """Raises ExtractionFailed."""
-    Package(file, scope)  # its bounds hold before anything is unpacked
-    file.seek(0)
-    try:
-        document = open_docx(file)
-        body = _Body(_Styles(document), document.part)
-        parts = sorted(document.part.package.iter_parts(), key=lambda part: str(part.partname))
-        pictured = _Body(_Styles(document), document.part, scope)
-        elements = [*bounded(pictured.elements(document.element.body)), *_notes(parts, body), *_edges(parts, body)]
-        title = clean(document.core_properties.title or "")
-        inside = [(_part_name(part), part.blob) for part in parts if "/embeddings/" in str(part.partname)]
-    except (PackageNotFoundError, LxmlError, zipfile.BadZipFile, KeyError, ValueError, AttributeError) as error:
-        raise ExtractionFailed(Reason.DAMAGED) from error
-    sections = [section for name, data in inside for section in scope.inside(name, lambda data=data: data)]  # type: ignore[misc]
-    return Content([*parted(elements), *sections], title[:HEADING_MAX_CHARS])
+    package = Package(file, scope)
+    main = _main(package)
+    body = _Body(package, scope, main)
+    elements = list(bounded(body.elements(next(package.xml(main).iter(f"{W}body"), ()))))
+    for beside in (_notes, _edges):
+        try:
+            elements += beside(package, body)
+        except ExtractionFailed as failed:
+            if failed.reason is Reason.TOO_LARGE:
+                raise
+            scope.notice(Notice.PARTS_UNREAD)
+    sections = parted(elements)
+    for name in sorted(name for name in package.names if "/embeddings/" in name):
+        sections += scope.inside(posixpath.basename(name), lambda name=name: package.read(name))  # type: ignore[misc]
+    return Content(sections, package.title())

@@ -17,31 +17,16 @@ from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, Ex
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
-_CORE = "{http://purl.org/dc/elements/1.1/}"
 _SLIDE = re.compile(r"^ppt/slides/slide(\d+)\.xml$")
 _TITLES, _EDGES = ("title", "ctrTitle"), ("dt", "ftr", "sldNum", "hdr")
 _MAX_DEPTH = 20
-
-
-def _relations(package: Package, part: str) -> dict[str, tuple[str, str]]:
-    """Type and path of what a part refers to, by id."""
-    folder, name = posixpath.split(part)
-    root = package.find_xml(f"{folder}/_rels/{name}.rels")
-    return {
-        str(node.get("Id")): (
-            str(node.get("Type")).rpartition("/")[2],
-            posixpath.normpath(posixpath.join(folder, str(node.get("Target")))).removeprefix("/"),
-        )
-        for node in (root if root is not None else ())
-        if isinstance(node.tag, str)
-    }
 
 
 def _slide_parts(package: Package) -> list[str]:
     """Slides in the order they are shown; in that of their numbers where the order cannot be told."""
     named = sorted((name for name in package.names if _SLIDE.match(name)), key=lambda name: (len(name), name))
     try:
-        relations = _relations(package, "ppt/presentation.xml")
+        relations = package.relations("ppt/presentation.xml")
         ids = package.xml("ppt/presentation.xml").iter(f"{_P}sldId")
         ordered = [relations[str(node.get(f"{_R}id"))][1] for node in ids]
     except (ExtractionFailed, KeyError):
@@ -105,7 +90,7 @@ _DRAWN = ("chart", "diagramData")
 def _beside(package: Package, part: str) -> Iterator[Element]:
     """What a slide refers to: charts and diagrams on it, the speaker's notes, comments."""
     notes: list[Element] = []
-    for kind, target in _relations(package, part).values():
+    for kind, target in package.relations(part).values():
         if target not in package.names:
             continue
         if kind in _DRAWN:
@@ -136,7 +121,7 @@ def _comments(root: Any) -> Iterator[Element]:
 
 
 def _slide(package: Package, part: str) -> list[Element]:
-    relations = _relations(package, part)
+    relations = package.relations(part)
 
     def picture(node: Any) -> Iterator[Element]:
         for blip in node.iter(f"{_A}blip"):
@@ -160,7 +145,4 @@ def read(file: BinaryIO, scope: Scope) -> Content:
     sections = as_slides(_slide(package, part) for part in parts)
     for name in sorted(name for name in package.names if name.startswith("ppt/embeddings/")):
         sections += scope.inside(posixpath.basename(name), lambda name=name: package.read(name))  # type: ignore[misc]
-    core = package.find_xml("docProps/core.xml")
-    return Content(
-        sections, clean(core.findtext(f"{_CORE}title") or "")[:HEADING_MAX_CHARS] if core is not None else ""
-    )
+    return Content(sections, package.title())

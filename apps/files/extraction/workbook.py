@@ -6,7 +6,6 @@ written into the cells first, because the reader of values leaves them out.
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -57,22 +56,11 @@ def _with_formula(found: re.Match[bytes]) -> bytes:
     return b'<c%b t="str">%b<v>=%b</v></c>' % (attributes, found.group(2), formula)
 
 
-def _relations(package: Package, part: str) -> Iterator[tuple[str, str, str]]:
-    """Id, type and path of what a part refers to."""
-    folder, name = posixpath.split(part)
-    root = package.find_xml(f"{folder}/_rels/{name}.rels")
-    for node in root if root is not None else ():
-        if isinstance(node.tag, str):
-            target = str(node.get("Target"))
-            path = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
-            yield str(node.get("Id")), str(node.get("Type")).rpartition("/")[2], path
-
-
 def beside(package: Package) -> dict[str, list[Element]]:
     """Elements that stand beside the cells of each sheet, by its name. What is damaged is left out."""
     found: dict[str, list[Element]] = {}
     try:
-        paths = {identity: path for identity, _, path in _relations(package, "xl/workbook.xml")}
+        paths = {identity: path for identity, (_, path) in package.relations("xl/workbook.xml").items()}
         sheets = list(package.xml("xl/workbook.xml").iter(f"{_S}sheet"))
     except ExtractionFailed:
         return found
@@ -94,7 +82,7 @@ def _of_sheet(package: Package, path: str) -> Iterator[Element]:
     if path.startswith("xl/chartsheets/"):
         yield from _drawn(package, path)
     comments: dict[str, str] = {}
-    for _, kind, target in sorted(_relations(package, path), key=lambda relation: relation[1]):
+    for kind, target in sorted(package.relations(path).values()):
         if target not in package.names:
             continue
         if kind == "comments":
@@ -130,7 +118,7 @@ def _shapes(package: Package, path: str) -> Iterator[Element]:
 
 
 def _drawn(package: Package, path: str) -> Iterator[Element]:
-    for _, (_, kind, target) in zip(range(_MAX_DRAWN), _relations(package, path), strict=False):
+    for _, (kind, target) in zip(range(_MAX_DRAWN), package.relations(path).values(), strict=False):
         if target in package.names and kind in ("chart", "diagramData"):
             yield from drawingml.read(package.xml(target))
         elif kind == "image":

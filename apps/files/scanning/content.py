@@ -50,6 +50,8 @@ _PACKAGES: tuple[tuple[frozenset[str], Kind], ...] = (
     (frozenset({"[Content_Types].xml", "xl/workbook.bin"}), "sheet"),
     (frozenset({"mimetype", "META-INF/container.xml"}), "epub"),
 )
+_FOLDERS: dict[Kind, str] = {"docx": "word/", "pptx": "ppt/", "sheet": "xl/"}
+"""Where Office keeps a document, whatever the program that wrote it called its main part."""
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*")
 _UNTOLD = frozenset({"unknown", "undefined"})
@@ -149,6 +151,10 @@ def _package_kind(names: frozenset[str], named: Kind) -> Kind:
     parts = names & {"content.xml", "encrypted-package"}
     if known is None and "mimetype" in names and parts and named in _OPEN_DOCUMENTS:
         return named
+    if known is None and "[Content_Types].xml" in names and named in _FOLDERS:
+        return named if any(name.startswith(_FOLDERS[named]) for name in names) else "zip"
+    if named == "epub" and "META-INF/container.xml" in names:
+        return named  # without the mark that it should begin with
     return known or "zip"
 
 
