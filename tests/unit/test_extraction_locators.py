@@ -195,6 +195,15 @@ def test_parts_of_a_mail(tmp_path: Path) -> None:
     ]
 
 
+def test_parts_of_a_box_are_told_by_the_mails_subject(tmp_path: Path) -> None:
+    mark = b"From ada@example.org Mon Jan  1 10:00:00 2024\n"
+    box = mark + b"Subject: Ebb\n\nlow\n\n" + mark + b"From: ada@example.org\n\nhigh\n"
+    assert [where for _, where in places(tmp_path, box, "eml")] == [
+        Locator(part="Ebb, body"),
+        Locator(part="mail 2, body"),
+    ]
+
+
 def test_parts_of_a_message_of_outlook(tmp_path: Path) -> None:
     data = ole.message({0x0037: "Subject", 0x1000: "Text."}, {"data.csv": b"x;y\n1,5;2\n"})
     assert places(tmp_path, data, "msg") == [

@@ -1,10 +1,11 @@
-"""Mail (EML): who wrote to whom about what, the body, and what is attached, nested mails among it."""
+"""Mail (EML, and pages saved as mails are): who wrote to whom about what, the body, and what is attached, nested mails
+among it. Boxes of mails (MBOX) one mail after the other."""
 
 from __future__ import annotations
 
 import binascii
 import re
-from codecs import BOM_UTF8
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterator
 from email import message_from_bytes, policy
 from email.errors import HeaderParseError, InvalidBase64CharactersDefect, InvalidBase64LengthDefect
@@ -15,17 +16,21 @@ from typing import BinaryIO
 from apps.files.extraction import calendar, charsets, markup, plain
 from apps.files.extraction.assemble import clean
 from apps.files.extraction.content import Content, Scope, of_part
-from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
+from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Notice, Reason
 from apps.files.types import BODY
 
 _BASE64 = re.compile(rb"^[A-Za-z0-9+/=\s!-~]+$")
 _NO_BASE64 = re.compile(rb"[^A-Za-z0-9+/]")
 _WHOLE = ("message/rfc822", "message/delivery-status")
 _SIGNATURE = "-- "
-_SHOWN = ("From", "To", "Cc", "Date")
+_SHOWN = ("From", "To", "Cc", "Bcc", "Date")
 _MAX_PARTS = 1_000
 _MAX_NESTING = 60
 _MAX_HEADER = 10_000
+_MAX_MAILS = 2_000
+_POSTMARK = re.compile(rb"(?:\A|(?<=\n\n)|(?<=\n\r\n))From \S[^\r\n]{0,200}\d{4}[^\r\n]{0,200}\r?\n(?=[!-9;-~]+:)")
+_ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
+_LENGTH = re.compile(rb"\A(\d{1,10})[ \t]*\r?\n")  # of the mail behind it, as Apple's program writes it
 
 
 def heading(subject: str, fields: list[tuple[str, str]]) -> list[Element]:
@@ -173,26 +178,27 @@ def _reported(part: Message) -> list[Element]:
 
 
 def _is_body(part: Message) -> bool:
+    """Also parts that are said to have parts, and have none."""
     return (
-        part.get_content_maintype() == "text"
+        part.get_content_maintype() in ("text", "multipart")
         and not part.get_filename()
         and (part.get_content_disposition() != "attachment")
     )
 
 
 def _attached(part: Message) -> bytes:
-    """The bytes of an attachment; a mail inside is written out again."""
+    """The bytes of an attachment; a mail inside is written out again, or unpacked where it should not be packed."""
     inner = _inner(part)
-    return inner.as_bytes() if inner is not None else _payload(part)
+    if inner is None:
+        return _payload(part)
+    if not inner.keys() and (packed := part.get("Content-Transfer-Encoding")):
+        inner["Content-Transfer-Encoding"] = packed
+        return _payload(inner)
+    return inner.as_bytes()
 
 
-def read(file: BinaryIO, scope: Scope) -> Content:
-    """Raises ExtractionFailed."""
-    message = message_from_bytes(file.read().removeprefix(BOM_UTF8), policy=policy.compat32)
-    if not message.keys():
-        raise ExtractionFailed(Reason.DAMAGED)
-    subject = _header(message, "Subject")
-    elements = heading(subject, [(name, _header(message, name)) for name in _SHOWN])
+def _sections(message: Message, scope: Scope) -> Iterator[list[Element]]:
+    elements = heading(_header(message, "Subject"), [(name, _header(message, name)) for name in _SHOWN])
     attached: list[list[Element]] = []
     for number, part in zip(range(1, _MAX_PARTS), _leaves(message), strict=False):
         if part.get_content_type() == "message/delivery-status":
@@ -201,4 +207,43 @@ def read(file: BinaryIO, scope: Scope) -> Content:
             elements += _body(part)
         else:
             attached += scope.inside(_file_name(part, number), lambda part=part: _attached(part))  # type: ignore[misc]
-    return Content([of_part(BODY, elements), *attached], subject[:HEADING_MAX_CHARS])
+    yield of_part(BODY, elements)
+    yield from attached
+
+
+def _narrow(data: bytes) -> bytes:
+    """A mail that was saved in UTF-16, or with a mark, as mails are."""
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) or charsets.wide(data):
+        return plain.decode(data).encode("utf-8", "replace")
+    return data.removeprefix(BOM_UTF8)
+
+
+def _mails(data: bytes, scope: Scope) -> Iterator[Message]:
+    """The mails of a box, each behind its postmark; the only one of a file without any."""
+    if told := _LENGTH.match(data):
+        data = data[told.end() : told.end() + int(told.group(1))]
+    marks = list(_POSTMARK.finditer(data))
+    if len(marks) > _MAX_MAILS:
+        scope.notice(Notice.CUT_SHORT)
+    if not marks or marks[0].start():
+        yield message_from_bytes(data, policy=policy.compat32)
+        return
+    ends = [*(mark.start() for mark in marks[1:]), len(data)]
+    for mark, end in zip(marks[:_MAX_MAILS], ends, strict=False):
+        yield message_from_bytes(_ESCAPED.sub(rb"\1", data[mark.end() : end]), policy=policy.compat32)
+
+
+def read(file: BinaryIO, scope: Scope) -> Content:
+    """Raises ExtractionFailed."""
+    mails = [message for message in _mails(_narrow(file.read()), scope) if message.keys()]
+    if not mails:
+        raise ExtractionFailed(Reason.DAMAGED)
+    subjects = [_header(message, "Subject") for message in mails]
+    if len(mails) == 1:
+        return Content(list(_sections(mails[0], scope)), subjects[0][:HEADING_MAX_CHARS])
+    sections = [
+        of_part(subject or f"mail {number}", section)
+        for number, (subject, message) in enumerate(zip(subjects, mails, strict=True), start=1)
+        for section in _sections(message, scope)
+    ]
+    return Content(sections, subjects[0][:HEADING_MAX_CHARS])

@@ -19,7 +19,7 @@ from apps.files.extraction.types import HEADING_MAX_CHARS, Element, ExtractionFa
 from apps.files.types import BODY
 
 _SUBJECT, _BODY, _HTML, _RTF = 0x0037, 0x1000, 0x1013, 0x1009
-_SENDER, _SENDER_ADDRESS, _TO, _CC = 0x0C1A, 0x0C1F, 0x0E04, 0x0E03
+_SENDER, _SENDER_ADDRESS, _TO, _CC, _BCC = 0x0C1A, 0x0C1F, 0x0E04, 0x0E03, 0x0E02
 _DATA, _LONG_NAME, _SHORT_NAME, _SHOWN_NAME = 0x3701, 0x3707, 0x3704, 0x3001
 _SUBMITTED, _DELIVERED = 0x0039, 0x0E06
 _CODE_PAGES = (0x3FFD, 0x3FDE)
@@ -135,7 +135,8 @@ def unpacked_rtf(data: bytes) -> bytes:
 def _sections(message: _Storage, scope: Scope) -> tuple[list[list[Element]], str]:
     subject = message.line(_SUBJECT)
     sender = " ".join(part for part in (message.line(_SENDER), message.line(_SENDER_ADDRESS)) if part)
-    fields = [("From", sender), ("To", message.line(_TO)), ("Cc", message.line(_CC)), ("Date", message.date())]
+    others = [(name, message.line(code)) for name, code in (("To", _TO), ("Cc", _CC), ("Bcc", _BCC))]
+    fields = [("From", sender), *others, ("Date", message.date())]
     sections = [of_part(BODY, [*mail.heading(subject, fields), *_body(message)])]
     for number, attachment in enumerate(message.attachments(), start=1):
         names = (attachment.line(code) for code in (_LONG_NAME, _SHOWN_NAME, _SHORT_NAME))

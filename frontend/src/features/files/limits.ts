@@ -7,7 +7,8 @@ const CODE_ENDINGS =
   '.lisp .el .vim .sh .bash .zsh .fish .ps1 .bat .sql .css .scss .less .vue .svelte .proto .graphql .tf .gradle .cmake .mk .tex .bib .json .jsonl .ndjson .geojson .ipynb .xml .xsd .xsl .yaml .yml .toml .ini .cfg .conf .properties .env .diff .patch'
 export const ENDINGS: readonly string[] = [
   '.pdf', '.docx', '.docm', '.dotx', '.dotm', '.pptx', '.pptm', '.ppsx', '.ppsm', '.potx', '.potm', '.xlsx', '.xlsm',
-  '.xltx', '.xltm', '.xlsb', '.xls', '.ods', '.csv', '.tsv', '.html', '.htm', '.xhtml', '.eml', '.msg', '.doc', '.ppt', '.rtf', '.epub', '.odt', '.odp', '.zip', '.txt',
+  '.xltx', '.xltm', '.xlsb', '.xls', '.ods', '.csv', '.tsv', '.html', '.htm', '.xhtml', '.eml', '.emlx', '.mbox',
+  '.mht', '.mhtml', '.msg', '.doc', '.ppt', '.rtf', '.epub', '.odt', '.odp', '.zip', '.txt',
   '.text', '.log', '.md', '.markdown', '.png', '.jpg', '.jpeg', '.tif', '.tiff', '.webp', '.heic', '.heif',
   ...CODE_ENDINGS.split(' '),
 ]
