@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from apps.files.extraction.assemble import clean
 from apps.files.extraction.content import Content, Scope, bounded, table_text
@@ -18,12 +18,15 @@ _CHARSETS = {
 }  # fmt: skip
 _UNSEEN = frozenset(
     b"""
-    colortbl info pict object fldinst sn sv listtext pntext xe tc themedata colorschememapping datastore latentstyles
-    listtable listoverridetable rsidtbl generator filetbl revtbl annotation atnid atnauthor bkmkstart bkmkend
-    nonshppict ftnsep ftnsepc ftncn aftnsep aftnsepc aftncn private xmlnstbl mmathPr
+    colortbl info pict fldinst sn sv xe tc themedata colorschememapping datastore latentstyles
+    listtable listoverridetable rsidtbl generator filetbl revtbl atnid atnauthor atndate bkmkstart bkmkend upr
+    shprslt nonshppict ftnsep ftnsepc ftncn aftnsep aftnsepc aftncn private xmlnstbl mmathPr
     """.split()
 )
-_SEEN_THOUGH_OPTIONAL = frozenset((b"shpinst", b"shptxt", b"footnote"))
+_SEEN_THOUGH_OPTIONAL = frozenset((b"shpinst", b"shptxt", b"footnote", b"annotation", b"do", b"ud"))
+_APART = (b"footnote", b"annotation", b"dptxbxtext", b"shptxt")
+_PAGES = {b"mac": 10000, b"pc": 437, b"pca": 850}
+_ALIASES = {10000: "mac_roman", 65001: "utf-8"}
 _CHARACTERS = {
     b"tab": " ", b"line": "\n", b"emdash": "—", b"endash": "–", b"lquote": "‘", b"rquote": "’", b"ldblquote": "“",
     b"rdblquote": "”", b"bullet": "•", b"emspace": " ", b"enspace": " ", b"nestcell": " ", b"nestrow": " ",
@@ -31,6 +34,7 @@ _CHARACTERS = {
 _SYMBOLS = {b"~": " ", b"_": "-", b"-": "", b"\n": "\n", b"\r": "\n"}
 _HEADING = re.compile(rb"heading (\d)", re.IGNORECASE)
 _MAX_DEPTH = 500
+_SETTINGS = frozenset(b"f s fcharset ansicpg cpg uc u htmlrtf deff".split())
 _EDGES = {
     word + side: category
     for word, category in ((b"header", Category.HEADER), (b"footer", Category.FOOTER))
@@ -43,11 +47,27 @@ class _Group:
     """What holds until the group ends."""
 
     unseen: bool = False
+    hidden: bool = False  # formatted as hidden, or deleted with changes tracked
     encoding: str = "cp1252"
     fallback: int = 1  # how many characters after \\u stand for the same one
     table: bytes = b""  # fonttbl or stylesheet
     edge: Category | None = None
-    apart: bool = False  # a footnote, header or footer: it interrupts the text
+    apart: int = 0  # how many texts are interrupted by this one: by a note, box, header or footer
+    number: bool = False  # what stands before an item of a list
+
+    @property
+    def silent(self) -> bool:
+        return self.unseen or self.hidden
+
+
+@dataclass(frozen=True, slots=True)
+class _Interrupted:
+    """The paragraph that a note or header stands in."""
+
+    text: list[str]
+    in_table: bool
+    listed: bool
+    level: int | None
 
 
 class _Reader:
@@ -56,9 +76,11 @@ class _Reader:
         self._fonts: dict[int, str] = {}
         self._headings: dict[int, int] = {}
         self._default = "cp1252"
+        self._plain_font = -1  # what text is set in where nothing else is said
         self._group = _Group()
         self._stack: list[_Group] = []
-        self._interrupted: list[str] = []  # the paragraph that a footnote or header stands in
+        self._interrupted: list[_Interrupted] = []
+        self._after: list[Element] = []  # what interrupted a table
         self._raw = bytearray()
         self._text: list[str] = []
         self._high = 0  # first half of a character beyond the basic plane
@@ -76,14 +98,14 @@ class _Reader:
             self._raw.clear()
 
     def _write(self, text: str) -> None:
-        if not self._group.unseen:
+        if not self._group.silent:
             self._decode()
             self._text.append(text)
 
     def _bytes(self, data: bytes) -> None:
         taken = min(self._skip, len(data))
         self._skip -= taken
-        if not self._group.unseen:
+        if not self._group.silent:
             self._raw += data[taken:]
 
     def _unicode(self, code: int) -> None:
@@ -107,9 +129,10 @@ class _Reader:
     # Structure
 
     def elements(self) -> Iterator[Element]:
-        optional = False
-        for token in _TOKEN.finditer(self._data):
+        optional, at = False, 0
+        while token := _TOKEN.search(self._data, at):
             word, number, code, symbol, brace, text = token.groups()
+            at = token.end() + (max(0, int(number or 0)) if word == b"bin" else 0)
             if brace:
                 yield from self._brace(brace)
             elif word:
@@ -133,10 +156,31 @@ class _Reader:
             self._stack.append(self._group)
         elif self._stack:
             ended, outer = self._group, self._stack.pop()
-            if ended.apart and not outer.apart:
-                yield from self._paragraph()
-                self._text, self._interrupted = self._interrupted, []
+            if ended.apart > outer.apart:
+                yield from self._resume(ended)
             self._group = outer
+            if ended.table == b"fonttbl" and not outer.table:
+                self._switch(self._fonts.get(self._plain_font, self._default))
+
+    def _interrupt(self, **changes: Any) -> None:
+        """What follows, to the end of the group, stands apart from the text around it."""
+        self._decode()
+        self._interrupted.append(_Interrupted(self._text, self._in_table, self._listed, self._level))
+        self._text, self._in_table, self._listed, self._level = [], False, False, None
+        self._group = replace(self._group, apart=len(self._interrupted), **changes)
+
+    def _resume(self, ended: _Group) -> Iterator[Element]:
+        number = self._take() if ended.number else ""
+        yield from self._paragraph()
+        before = self._interrupted.pop()
+        self._text, self._in_table, self._listed, self._level = (
+            before.text,
+            before.in_table,
+            before.listed or ended.number,
+            before.level,
+        )
+        if not self._in_table and any(letter.isalnum() for letter in number):
+            self._text.append(f"{number} ")
 
     def _plain(self, text: bytes) -> None:
         if self._group.table == b"stylesheet":
@@ -148,11 +192,16 @@ class _Reader:
     def _control(self, word: bytes, number: int | None, optional: bool) -> Iterator[Element]:
         if (optional and word not in _SEEN_THOUGH_OPTIONAL) or word in _UNSEEN:
             self._group = replace(self._group, unseen=True)
-            self._listed |= word in (b"listtext", b"pntext")
+        elif word in (b"listtext", b"pntext"):
+            self._interrupt(number=True)
         elif word in (b"fonttbl", b"stylesheet"):
             self._group = replace(self._group, unseen=True, table=word)
-        elif word in (b"f", b"s", b"fcharset", b"ansicpg", b"cpg", b"uc", b"u", b"htmlrtf", b"plain"):
+        elif word == b"ud":  # the same again in Unicode
+            self._group = replace(self._group, unseen=False)
+        elif word in _SETTINGS or word in _PAGES:
             self._setting(word, number)
+        elif word in (b"plain", b"v", b"deleted"):
+            self._appearance(word, number)
         elif word in _CHARACTERS:
             self._write(_CHARACTERS[word])
         elif not self._group.unseen:
@@ -168,8 +217,10 @@ class _Reader:
             self._group = replace(self._group, unseen=number != 0)
         elif word == b"fcharset":
             self._fonts[self._number] = _CHARSETS.get(value, self._default)
-        elif word in (b"ansicpg", b"cpg"):
-            self._code_page(value)
+        elif word in (b"ansicpg", b"cpg", *_PAGES):
+            self._code_page(_PAGES.get(word, value))
+        elif word == b"deff":
+            self._plain_font = value
         elif self._group.table:
             self._number = value
         elif word == b"f":
@@ -177,15 +228,22 @@ class _Reader:
         elif word == b"s":
             self._level = self._headings.get(value)
 
+    def _appearance(self, word: bytes, number: int | None) -> None:
+        self._decode()
+        self._group = replace(self._group, hidden=word != b"plain" and number != 0)
+        if word == b"plain":
+            self._switch(self._fonts.get(self._plain_font, self._default))
+
     def _code_page(self, number: int) -> None:
+        name = _ALIASES.get(number, f"cp{number}")
         try:
-            "".encode(f"cp{number}")
+            "".encode(name)
         except LookupError:
             return
         if self._group.table:
-            self._fonts[self._number] = f"cp{number}"
+            self._fonts[self._number] = name
         else:
-            self._default = f"cp{number}"
+            self._default = name
             self._switch(self._default)
 
     def _switch(self, encoding: str) -> None:
@@ -193,7 +251,7 @@ class _Reader:
         self._group = replace(self._group, encoding=encoding)
 
     def _layout(self, word: bytes, number: int | None) -> Iterator[Element]:
-        if word in (b"par", b"page", b"sect"):
+        if word in (b"par", b"page", b"sect", b"column"):
             if self._in_table:
                 self._write(" ")
             else:
@@ -203,10 +261,8 @@ class _Reader:
         elif word == b"row":
             self._rows.append(self._cells)
             self._cells = []
-        elif word in (b"footnote", *_EDGES):
-            self._decode()
-            self._text, self._interrupted = [], self._text
-            self._group = replace(self._group, apart=True, edge=_EDGES.get(word))
+        elif word in _APART or word in _EDGES:
+            self._interrupt(edge=_EDGES.get(word, self._group.edge))
         else:
             self._format(word, number)
 
@@ -225,18 +281,25 @@ class _Reader:
         text = self._take()
         if not text:
             return
+        if self._group.apart and (self._rows or self._cells):
+            self._after.append(self._element(text))
+            return
         yield from self._end_table()
+        yield self._element(text)
+
+    def _element(self, text: str) -> Element:
         if self._group.edge is not None:
-            yield Element(self._group.edge, text)
-        elif self._level is not None and len(text) <= HEADING_MAX_CHARS:
-            yield Element(Category.TITLE, text, level=self._level)
-        else:
-            yield Element(Category.LIST_ITEM if self._listed else Category.NARRATIVE_TEXT, text)
+            return Element(self._group.edge, text)
+        if self._level is not None and len(text) <= HEADING_MAX_CHARS:
+            return Element(Category.TITLE, text, level=self._level)
+        return Element(Category.LIST_ITEM if self._listed else Category.NARRATIVE_TEXT, text)
 
     def _end_table(self) -> Iterator[Element]:
         rows, self._rows = self._rows, []
+        after, self._after = self._after, []
         if text := table_text(rows):
             yield Element(Category.TABLE, text)
+        yield from after
 
 
 def elements_of(data: bytes) -> list[Element]:
