@@ -143,6 +143,19 @@ def test_cells_that_span_several_are_repeated_and_tables_inside_follow(tmp_path:
     ]
 
 
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<table><tr><td><div>a</div></td><td><div>b</div></td></tr><tr><td><div>c</div></td><td>d</td></tr></table>",
+        "<table><tr><th><div>a</div><div></div></th><th><ul><li>b</li></ul></th></tr>"
+        "<tr><td>c</td><td><div>d</div><div></div></td></tr></table>",
+        "<table><tr hidden><td>x</td></tr><tr><td>a</td><td>b</td></tr><tr><td>c</td><td>d</td></tr></table>",
+    ],
+)
+def test_wrapped_cells_are_cells_all_the_same(tmp_path: Path, page: str) -> None:
+    assert read(tmp_path, "a.html", page.encode()).found == [("Table", "a | b\nc | d")]
+
+
 def test_what_a_browser_shows_and_what_not(tmp_path: Path) -> None:
     page = """<p>seen<span style="font-size:0">unseen</span><span style="opacity: 0;">unseen</span></p><p>
     <ruby>漢<rt>kan</rt></ruby><math><mi>x</mi><mo>=</mo><mn>2</mn></math></p><svg><title>unseen</title><text>drawn</text></svg>
@@ -150,6 +163,11 @@ def test_what_a_browser_shows_and_what_not(tmp_path: Path) -> None:
     found = read(tmp_path, "a.html", f"<html><body>{page}</body></html>".encode()).text
     assert "unseen" not in found
     assert all(word in found for word in ("seen", "漢", "x=2", "drawn", "typed", "small"))
+
+
+def test_what_is_chosen_in_a_list(tmp_path: Path) -> None:
+    page = b"<p>Colour <select><option>red<option selected>green</select></p><select hidden><option selected>x</select>"
+    assert read(tmp_path, "a.html", page).texts == ["Colour green"]
 
 
 def test_tables_and_pages_in_markdown(tmp_path: Path) -> None:

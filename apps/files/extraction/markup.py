@@ -32,7 +32,7 @@ _BLOCKS = frozenset(
     thead tr ul
     """.split()  # noqa: SIM905
 )
-_ARRANGED = frozenset("table h1 h2 h3 h4 h5 h6 ul ol div form img".split())  # noqa: SIM905
+_ARRANGED = frozenset("table h1 h2 h3 h4 h5 h6 ul ol form img".split())  # noqa: SIM905
 _HEADING = re.compile(r"^h[1-6]$")
 _CHARSET = re.compile(
     rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w-]{2,30})""", re.IGNORECASE
@@ -93,6 +93,8 @@ class _Walk:
 
     def elements(self, node: Any, depth: int = 0) -> Iterator[Element]:
         tag = node.tag
+        if tag == "select" and not _hidden(node):
+            self._add(_chosen(node))
         if not isinstance(tag, str) or tag in _SKIPPED or depth > _MAX_NESTING or _hidden(node):
             return
         if tag not in _BLOCKS:
@@ -151,20 +153,34 @@ class _Walk:
             self._parts.append(re.sub(r"\s+", " ", text))
 
 
+def _chosen(node: Any) -> str:
+    """What a list shows: the options that are chosen in it, else nothing."""
+    return "".join(f" {_raw(option)} " for option in node.iter("option") if option.get("selected") is not None)
+
+
 def _arranges(table: Any) -> bool:
-    """Whether the table is there for the look of the page: it holds blocks, or has one column."""
+    """Whether the table is there for the look of the page: it holds blocks, or has one column. One that names its
+    columns or rows is not, if there is none inside."""
     if (table.get("role") or "").lower() == "presentation":
         return True
-    inner = sum(1 for node in table.iterdescendants() if node.tag in _ARRANGED)
     cells = [sum(1 for cell in row if cell.tag in ("td", "th")) for row in table.iter("tr")]
-    return max(cells, default=0) < 2 or 2 * inner > sum(cells)
+    if max(cells, default=0) < 2:
+        return True
+    if next(table.iterdescendants("table"), None) is None and next(_own(table, "th"), None) is not None:
+        return False
+    return 2 * sum(map(_is_arranged, table.iterdescendants())) > sum(cells)
+
+
+def _is_arranged(node: Any) -> bool:
+    """A block; also one of several `div`, while a single one only wraps what a cell holds."""
+    return node.tag in _ARRANGED or (node.tag == "div" and len(node.getparent()) > 1)
 
 
 def _table(table: Any) -> Iterator[Element]:
     """The rows that are the table's own, each cell that spans several repeated; tables inside follow it."""
     if (caption := table.find("caption")) is not None and (text := clean(_raw(caption))):
         yield Element(Category.FIGURE_CAPTION, text)
-    rows = list(_own(table, "tr"))
+    rows = [row for row in _own(table, "tr") if not _hidden(row)]
     inner: list[Any] = []
     grid: list[list[str]] = []
     below: dict[int, tuple[int, str]] = {}  # column: rows that a cell still reaches down, and its text
@@ -174,7 +190,7 @@ def _table(table: Any) -> Iterator[Element]:
             if cell.tag in ("td", "th"):
                 _fill(texts, below)
                 text = clean(_spaced(cell))
-                inner += _own(cell, "table")
+                inner += (nested for nested in _own(cell, "table") if not _hidden(nested))
                 wide, tall = _span(cell, "colspan"), _span(cell, "rowspan")
                 for at in range(wide):
                     shown = text if at == 0 or len(text) <= _REPEATED else ""
