@@ -23,6 +23,17 @@ def package(members: Mapping[str, str | bytes]) -> bytes:
     return buffer.getvalue()
 
 
+def zipped(data: bytes) -> dict[str, bytes]:
+    """The members of a package."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def changed(data: bytes, members: Mapping[str, str | bytes | None]) -> bytes:
+    """A package with other content in some members, which are added where they are not there; None takes one out."""
+    return package({name: content for name, content in {**zipped(data), **members}.items() if content is not None})
+
+
 def relations(targets: Sequence[tuple[str, str]]) -> str:
     items = "".join(
         f'<Relationship Id="r{number}" Type="{_DOCUMENT}/{kind}" Target="{target}"/>'

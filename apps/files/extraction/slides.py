@@ -12,7 +12,7 @@ from apps.files.extraction.assemble import clean
 from apps.files.extraction.content import Content, Package, Scope, as_slides, table_text
 from apps.files.extraction.drawingml import A as _A
 from apps.files.extraction.drawingml import paragraphs
-from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
+from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Notice, Reason
 
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
@@ -20,6 +20,8 @@ _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _SLIDE = re.compile(r"^ppt/slides/slide(\d+)\.xml$")
 _TITLES, _EDGES = ("title", "ctrTitle"), ("dt", "ftr", "sldNum", "hdr")
 _MAX_DEPTH = 20
+_REPEATED = 80  # characters; longer cells are not said twice
+_YES, _NO = ("1", "true"), ("0", "false")
 
 
 def _slide_parts(package: Package) -> list[str]:
@@ -35,7 +37,18 @@ def _slide_parts(package: Package) -> list[str]:
 
 
 def _table(node: Any) -> Iterator[Element]:
-    rows = [[" ".join(paragraphs(cell)) for cell in row.iter(f"{_A}tc")] for row in node.iter(f"{_A}tr")]
+    """A table; cells that reach over several are repeated."""
+    rows: list[list[str]] = []
+    for row in node.iter(f"{_A}tr"):
+        texts: list[str] = []
+        for column, cell in enumerate(row.iter(f"{_A}tc")):
+            text = " ".join(paragraphs(cell))
+            if not text and cell.get("hMerge") in _YES and texts:
+                text = texts[-1]
+            elif not text and cell.get("vMerge") in _YES and rows and column < len(rows[-1]):
+                text = rows[-1][column]
+            texts.append(text if len(text) <= _REPEATED or paragraphs(cell) else "")
+        rows.append(texts)
     if text := table_text(rows):
         yield Element(Category.TABLE, text)
 
@@ -85,21 +98,32 @@ def _shape(node: Any) -> Iterator[Element]:
 
 
 _DRAWN = ("chart", "diagramData")
+_REFERRED = (*_DRAWN, "notesSlide", "comments")
 
 
-def _beside(package: Package, part: str) -> Iterator[Element]:
-    """What a slide refers to: charts and diagrams on it, the speaker's notes, comments."""
+def _beside(package: Package, part: str, scope: Scope) -> Iterator[Element]:
+    """What a slide refers to: charts and diagrams on it, the speaker's notes, comments. What is damaged is left out."""
     notes: list[Element] = []
     for kind, target in package.relations(part).values():
-        if target not in package.names:
+        if target not in package.names or kind not in _REFERRED:
             continue
-        if kind in _DRAWN:
-            yield from drawingml.read(package.xml(target))
-        elif kind == "notesSlide":
-            notes += _notes(package.xml(target))
-        elif kind == "comments":
-            notes += _comments(package.xml(target))
+        try:
+            root = package.xml(target)
+        except ExtractionFailed as failed:
+            _leave_out(failed, scope)
+        else:
+            if kind in _DRAWN:
+                yield from drawingml.read(root)
+            else:
+                notes += _notes(root) if kind == "notesSlide" else _comments(root)
     yield from notes
+
+
+def _leave_out(failed: ExtractionFailed, scope: Scope) -> None:
+    """Goes on without a part that is damaged. Raises ExtractionFailed again where the whole file is too large."""
+    if failed.reason is Reason.TOO_LARGE:
+        raise failed
+    scope.notice(Notice.PARTS_UNREAD)
 
 
 def _notes(root: Any) -> Iterator[Element]:
@@ -120,20 +144,27 @@ def _comments(root: Any) -> Iterator[Element]:
             yield Element(Category.UNCATEGORIZED_TEXT, f"Comment: {text}")
 
 
-def _slide(package: Package, part: str) -> list[Element]:
+def _slide(package: Package, part: str, scope: Scope) -> list[Element]:
+    """Nothing where the slide is damaged: it keeps its place all the same."""
     relations = package.relations(part)
 
     def picture(node: Any) -> Iterator[Element]:
         for blip in node.iter(f"{_A}blip"):
             yield from package.picture(relations.get(str(blip.get(f"{_R}embed")), ("", ""))[1])
 
-    root = package.xml(part)
+    try:
+        root = package.xml(part)
+    except ExtractionFailed as failed:
+        _leave_out(failed, scope)
+        return []
     tree, ground = root.find(f"{_P}cSld/{_P}spTree"), root.find(f"{_P}cSld/{_P}bg")
     elements = list(_shapes(tree, picture)) if tree is not None else []
     elements += picture(ground) if ground is not None else ()
     titles = [element for element in elements if element.category is Category.TITLE]
     rest = [element for element in elements if element.category is not Category.TITLE]
-    return [*titles, *rest, *_beside(package, part)]
+    if root.get("show") in _NO:
+        rest.append(Element(Category.UNCATEGORIZED_TEXT, "This slide is hidden."))
+    return [*titles, *rest, *_beside(package, part, scope)]
 
 
 def read(file: BinaryIO, scope: Scope) -> Content:
@@ -142,7 +173,9 @@ def read(file: BinaryIO, scope: Scope) -> Content:
     parts = _slide_parts(package)
     if not parts:
         raise ExtractionFailed(Reason.EMPTY if "ppt/presentation.xml" in package.names else Reason.DAMAGED)
-    sections = as_slides(_slide(package, part) for part in parts)
+    sections = as_slides(_slide(package, part, scope) for part in parts)
+    if not any(sections) and Notice.PARTS_UNREAD in scope.spent.notices:
+        raise ExtractionFailed(Reason.DAMAGED)
     for name in sorted(name for name in package.names if name.startswith("ppt/embeddings/")):
         sections += scope.inside(posixpath.basename(name), lambda name=name: package.read(name))  # type: ignore[misc]
     return Content(sections, package.title())
