@@ -154,6 +154,11 @@ def test_what_recurs_at_the_edges_is_set_apart() -> None:
     assert alone[0].category is Category.UNCATEGORIZED_TEXT
 
 
+def test_the_number_below_a_column_does_not_part_it_from_the_next() -> None:
+    page = (placed("the left column", 0.4), placed("Page 3 of 9", 0.95), placed("and the right", 0.4))
+    assert [element.text for element in set_apart(page, [])] == ["the left column", "and the right", "Page 3 of 9"]
+
+
 def test_the_heading_path() -> None:
     outline = Outline()
     outline.pass_over(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from apps.files.extraction.types import Category, Element
+from apps.files.extraction.types import FURNITURE, Category, Element
 
 TOP, BOTTOM = 0.12, 0.88
 _DIGITS = re.compile(r"\d+")
@@ -38,7 +38,8 @@ def _recurs(mark: Mark, neighbours: Iterable[frozenset[Mark]]) -> bool:
 
 
 def set_apart(elements: tuple[Element, ...], neighbours: list[frozenset[Mark]]) -> tuple[Element, ...]:
-    """`elements` with those that recur on a neighbouring page, or are a page's number, marked as such."""
+    """`elements` with those that recur on a neighbouring page, or are a page's number, marked as such and out of the
+    way of the text: those at the top before it, those at the bottom behind it."""
     boxes = [element.box for element in elements if element.box is not None]
     # Above or below everything else: the number of a footnote is not.
     outermost = {min(boxes, key=lambda box: box[1]), max(boxes, key=lambda box: box[3])} if boxes else set()
@@ -53,4 +54,10 @@ def set_apart(elements: tuple[Element, ...], neighbours: list[frozenset[Mark]]) 
                 category = Category.HEADER if element.box[3] <= TOP else Category.FOOTER
         changed = category is not element.category
         result.append(replace(element, category=category, level=None) if changed else element)
-    return tuple(result)
+    return tuple(sorted(result, key=_edge))
+
+
+def _edge(element: Element) -> int:
+    if element.category not in FURNITURE or element.box is None:
+        return 0
+    return -1 if element.box[3] <= TOP else 1 if element.box[1] >= BOTTOM else 0
