@@ -271,7 +271,8 @@ NOTICES: Mapping[str, str] = {
     "depth_limited": "Files inside {name} were read to a depth of three only.",
     "parts_unread": "Some of the files or pictures inside {name} could not be read.",
     "pictures_unread": "Some pictures inside {name} were not recognised: too many, too large, or damaged.",
-    "cut_short": f"Only the beginning of {{name}} was read, {MAX_PAGES:,} pages at most. Split it to have all read.",
+    "cut_short": f"Only the beginning of {{name}} was read: it breaks off, or is over {MAX_PAGES:,} pages long and "
+    "should be split.",
     "tables_cut": "Some tables of {name} were left out: a file can have 100, of 500 columns each.",
     "tables_unread": "The tables of {name} could not be made ready for questions in SQL; its text was read.",
     "tables_too_large": "The tables of {name} are too large for questions in SQL; its text was read. Split the file.",

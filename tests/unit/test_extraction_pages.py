@@ -12,7 +12,7 @@ from reportlab.pdfgen.canvas import Canvas
 from apps.files.extraction import Element, PageRecord, combined, run
 from apps.files.extraction.ocr.rules import without_rules
 from apps.files.extraction.types import Category
-from tests.factories import hostile
+from tests.factories import formats, hostile
 
 
 def read(folder: Path, data: bytes) -> PageRecord:
@@ -48,6 +48,26 @@ def test_letters_of_one_glyph_are_read_from_right_to_left(tmp_path: Path) -> Non
     assert page.text == "سلام"
     apart = with_font(hostile.text_at(72, 700, "sama"), font, hostile.stream(CMAP))
     assert read(tmp_path, apart).text == "اماس"
+
+
+def test_a_file_that_breaks_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    words, font = hostile.text_at(72, 700, "words"), "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
+    path, pages = tmp_path / "x.pdf", "<< /Type /Pages /Kids [3 0 R 4 0 R] /Count 2 >>"
+    page = "<< /Type /Page /Parent 2 0 R /Contents {} 0 R /Resources << /Font << /F1 5 0 R >> >> >>"
+    objects: list[str | bytes] = ["<< /Type /Catalog /Pages 2 0 R >>", pages, page.format(6), page.format(7), font]
+    whole = hostile.pdf([*objects, hostile.stream(words), hostile.stream(words)])
+    for end, texts in ((whole.index(b"7 0 obj"), ["words", ""]), (whole.index(b"xref") + 30, ["words", "words"])):
+        path.write_bytes(whole[:end])
+        found: list[PageRecord] = []
+        document = run(path, "pdf", on_page=found.append)
+        assert [page.text for page in found] == texts
+        assert [page.error is not None for page in found] == [not text for text in texts]
+        assert document.notices == ("cut_short",)
+        path.write_bytes(formats.mail("Offer", "see below", attachments={"a.pdf": whole[:end]}))
+        found.clear()
+        document = run(path, "eml", on_page=found.append)
+        assert [page.text for page in found[1:]] == ["Attachment: a.pdf\n\nwords", *texts[1:]]
+        assert "cut_short" in document.notices
 
 
 def test_what_was_filled_into_a_form_is_read(tmp_path: Path) -> None:

@@ -201,7 +201,8 @@ def test_files_that_were_not_read_are_told_beside_passages_of_others_too(hits: t
 def test_the_model_is_told_what_was_left_out_of_a_file() -> None:
     cut = LeftOut(UUID(int=1), "old {name} [1].zip", ("cut_short", "parts_unread"))
     assert left_out_note((cut,)).strip() == (
-        "(Only the beginning of old {name} (1).zip was read; there is more in it than can be. "
+        "(Only the beginning of old {name} (1).zip was read: it breaks off, or is over 2,000 pages long and should be "
+        "split. "
         "Some of the files or pictures inside old {name} (1).zip could not be read.)"
     )
     sheet = LeftOut(UUID(int=2), "big.csv", ("text_cut_short",))

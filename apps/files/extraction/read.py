@@ -45,7 +45,7 @@ def _pdf(job: Job) -> Iterator[_Said]:
         most = int(job["max_pages"])
         count = min(document.page_count, most)
         attached, scope = _attached(job, document, most - count)
-        if document.page_count > count:
+        if document.page_count > count or document.breaks_off:
             scope.notice(Notice.CUT_SHORT)
         notices = tuple(sorted(scope.spent.notices))
         yield Document(page_count=count + len(attached), title=document.title, notices=notices)

@@ -13,6 +13,7 @@ from types import TracebackType
 import pypdfium2_raw as pdfium
 
 from apps.files.extraction.pdf.layers import names_off
+from apps.files.extraction.pdf.repair import ended
 from apps.files.extraction.types import HEADING_MAX_CHARS, Box, ExtractionFailed, Reason
 
 _FAILURES = {
@@ -66,7 +67,7 @@ class PdfDocument:
     """A PDF read from a descriptor. Raises ExtractionFailed when it cannot be opened.
 
     `maps_characters`: whether the file can hold maps from its glyphs to characters; those may be in packed objects.
-    `layers_off`: names of the layers that are not shown.
+    `layers_off`: names of the layers that are not shown. `breaks_off`: whether the end of the file is missing.
     """
 
     def __init__(self, descriptor: int, size: int, password: str | None = None) -> None:
@@ -78,6 +79,9 @@ class PdfDocument:
         self._buffer = (ctypes.c_char * size).from_buffer(self._map)
         secret = password.encode() if password is not None else None
         self.handle = pdfium.FPDF_LoadMemDocument64(self._buffer, size, secret)
+        self.breaks_off = not self.handle and pdfium.FPDF_GetLastError() == pdfium.FPDF_ERR_FORMAT
+        if self.breaks_off:
+            self._open_repaired()
         if not self.handle:
             raise ExtractionFailed(_FAILURES.get(pdfium.FPDF_GetLastError(), Reason.DAMAGED))
         self._form_info = pdfium.FPDF_FORMFILLINFO(version=2)
@@ -87,6 +91,13 @@ class PdfDocument:
         self.page_count = int(pdfium.FPDF_GetPageCount(self.handle))
         if self.page_count < 1:
             raise ExtractionFailed(Reason.DAMAGED)
+
+    def _open_repaired(self) -> None:
+        for data in ended(self._map):
+            self._whole = data  # PDFium reads from it while the document is open
+            self.handle = pdfium.FPDF_LoadMemDocument64(data, len(data), None)
+            if self.handle:
+                return
 
     def __enter__(self) -> PdfDocument:
         return self

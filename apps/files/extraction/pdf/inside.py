@@ -29,7 +29,7 @@ def read(data: bytes, scope: Scope) -> Content:
         file.flush()
         with PdfDocument(file.fileno(), len(data)) as document:
             last = min(document.page_count, MAX_PAGES)
-            if document.page_count > last:
+            if document.page_count > last or document.breaks_off:
                 scope.notice(Notice.CUT_SHORT)
             pages = read_pages(document, 1, last, pinned=lambda annotation: pinned_to(annotation, scope))
             sections = [_elements(document, page, scope) for page in pages]

@@ -55,6 +55,8 @@ def _read_page(document: PdfDocument, number: int, pinned: Pinned | None) -> Pag
         with document.page(number) as page:
             if document.layers_off:
                 remove_layers(page, document.layers_off)
+            if document.breaks_off and not pdfium.FPDFPage_CountObjects(page.handle):
+                raise ValueError("what is on the page is behind the end")
             read = read_lines(page)
             blocks = blocks_of(read.upright)
             blocks += [Block([line], Category.UNCATEGORIZED_TEXT) for line in read.turned]
