@@ -75,6 +75,8 @@ ENDINGS: Mapping[str, tuple[Kind, str]] = {
     ".webp": ("image", "image/webp"),
     ".heic": ("image", "image/heic"),
     ".heif": ("image", "image/heif"),
+    ".gif": ("image", "image/gif"),
+    ".bmp": ("image", "image/bmp"),
     **dict.fromkeys(_CODE, ("code", "text/plain")),
 }
 """What a name's ending says, as kind and media type."""

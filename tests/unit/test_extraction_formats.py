@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from PIL import Image, ImageOps
 
 from apps.files.extraction import Document, ExtractionFailed, PageRecord, Reason, ocr_page, run
+from apps.files.extraction.image import pixels
 from apps.files.extraction.types import Category, Kind
 from apps.files.scanning import inspect
 from tests.factories import documents, formats, ole
@@ -308,11 +310,36 @@ def test_every_page_of_a_tiff(tmp_path: Path) -> None:
     assert "number 2" in ocr_page(tmp_path / "object", "image", 2).text
 
 
-@pytest.mark.parametrize("form", ["WEBP", "TIFF"])
+@pytest.mark.parametrize("form", ["WEBP", "TIFF", "GIF", "BMP"])
 def test_other_pictures(tmp_path: Path, form: str) -> None:
     buffer = io.BytesIO()
     documents.scan(["Seventeen mules."], width=900, height=600, noise=False).save(buffer, form)
     assert read(tmp_path, buffer.getvalue(), "image").document.page_count == 1
+
+
+def _shades(picture: Image.Image) -> dict[str, Image.Image]:
+    """The same picture of dark letters on white in forms that are easily turned into one shade."""
+    grey = picture.convert("L")
+    bright = Image.new("RGBA", picture.size, (255, 255, 255, 0))
+    bright.putalpha(ImageOps.invert(grey))
+    dark = Image.new("LA", picture.size, (0, 0))
+    dark.putalpha(ImageOps.invert(grey))
+    deep = grey.convert("I").point(lambda value: value * 256)
+    return {"bright": bright, "dark": dark, "deep": deep.convert("I;16"), "lab": Image.merge("LAB", [grey] * 3)}
+
+
+@pytest.mark.parametrize("form", ["bright", "dark", "deep", "lab"])
+def test_letters_are_seen_on_the_ground_of_any_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", Image.MAX_IMAGE_PIXELS)  # the child sets its own
+    path = tmp_path / "a.tif"
+    _shades(documents.scan(["Seventeen mules."], width=400, height=200, noise=False))[form].save(path)
+    with path.open("rb") as file:
+        seen, _, _ = pixels(file.fileno(), 1, max_pixels=1 << 20, longest=400, grey=True)
+    shades = seen.histogram()
+    assert sum(shades[:100]) > 300
+    assert sum(shades[156:]) > 300
 
 
 # What cannot be read

@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 import pi_heif
-from PIL import Image, ImageOps, TiffImagePlugin, WebPImagePlugin
+from PIL import BmpImagePlugin, GifImagePlugin, Image, ImageOps, ImageStat, TiffImagePlugin, WebPImagePlugin
 
 from apps.files.extraction.types import ExtractionFailed, Reason
 
 _FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "HEIF", "GIF", "BMP")
 # Named, so that Pillow does not load all of its plug-ins to find them.
-_PLUGINS = (TiffImagePlugin, WebPImagePlugin)
+_PLUGINS = (TiffImagePlugin, WebPImagePlugin, GifImagePlugin, BmpImagePlugin)
 pi_heif.register_heif_opener()
 _TURNED = frozenset({5, 6, 7, 8})
 _ORIENTATION = 0x0112
@@ -33,6 +33,7 @@ _DAMAGE = (
     AttributeError,
     struct.error,
 )
+_BRIGHT = 192  # of 255: what is brighter is not seen on white
 _LONGEST_SIDE = 1_000_000  # fewer pixels than allowed may still be no picture that anyone could look at
 
 
@@ -102,8 +103,36 @@ def _sizes(file: BinaryIO, *, max_pixels: int, most: int) -> list[tuple[int, int
     return found
 
 
+def _shallow(picture: Image.Image) -> Image.Image:
+    """The picture in bytes a channel, as bright as its brightest point asks for where that is beyond a byte."""
+    if picture.mode == "LAB":
+        return picture.getchannel("L")
+    if picture.mode != "F" and not picture.mode.startswith("I"):
+        return picture
+    _, brightest = picture.convert("F").getextrema()
+    scale = 255 / brightest if isinstance(brightest, float) and brightest > 255 else 1.0
+    return picture.convert("F").point(lambda value: value * scale + 0).convert("L")
+
+
+def _opaque(picture: Image.Image) -> Image.Image:
+    """The picture on white, or on black where it is mostly transparent and the rest is bright."""
+    if picture.mode not in ("RGBA", "LA", "PA") and "transparency" not in picture.info:
+        return picture
+    picture = picture.convert("RGBA")
+    alpha = picture.getchannel("A")
+    drawn = ImageStat.Stat(alpha).mean[0]
+    bright = (
+        0 < drawn < 128
+        and ImageStat.Stat(picture.convert("L"), alpha.point(lambda value: 255 * (value > 0))).mean[0] > _BRIGHT
+    )
+    ground = Image.new("RGBA", picture.size, "black" if bright else "white")
+    ground.alpha_composite(picture)
+    return ground
+
+
 def pixels(source: int, page: int, *, max_pixels: int, longest: int, grey: bool) -> tuple[Image.Image, int, int]:
-    """The upright picture, at most `longest` on its longer side, on white; and its own width and height.
+    """The upright picture, at most `longest` on its longer side, on a ground that it is seen on; and its own width and
+    height.
 
     Raises ExtractionFailed.
     """
@@ -117,12 +146,7 @@ def pixels(source: int, page: int, *, max_pixels: int, longest: int, grey: bool)
         picture.draft("L" if grey else "RGB", (longest, longest))  # JPEG decodes to a fraction of its size
         picture.load()
     upright = _upright(picture)
-    if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
-        upright = upright.convert("RGBA")
-        ground = Image.new("RGBA", upright.size, "white")
-        ground.alpha_composite(upright)
-        upright = ground
-    upright = upright.convert("L" if grey else "RGB")
+    upright = _opaque(_shallow(upright)).convert("L" if grey else "RGB")
     if max(upright.size) > longest:
         upright.thumbnail((longest, longest), Image.Resampling.LANCZOS, reducing_gap=2.0)
     return upright, width, height

@@ -37,7 +37,7 @@ _NAMES: dict[Kind, str] = {
     "text": "a text file",
     "markdown": "a Markdown file",
     "code": "a text file",
-    "image": "a picture (PNG, JPEG, TIFF, WebP or HEIC)",
+    "image": "a picture (PNG, JPEG, TIFF, WebP, HEIC, GIF or BMP)",
 }
 _TEXTS: frozenset[Kind] = frozenset({"text", "markdown", "code", "csv", "html", "eml", "rtf"})
 _OLES: frozenset[Kind] = frozenset({"doc", "ppt", "msg", "sheet", "docx", "pptx"})
@@ -53,7 +53,7 @@ _PACKAGES: tuple[tuple[frozenset[str], Kind], ...] = (
 _FOLDERS: dict[Kind, str] = {"docx": "word/", "pptx": "ppt/", "sheet": "xl/"}
 """Where Office keeps a document, whatever the program that wrote it called its main part."""
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*")
+_PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"GIF87a", b"GIF89a")
 _UNTOLD = frozenset({"unknown", "undefined"})
 _CONTROLS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
 _PRINTABLE_SHARE = 0.97
@@ -135,7 +135,7 @@ def _true_kind(path: Path, head: bytes, found: ContentTypeInfo, named: Kind) -> 
         return _package_kind(archive.entry_names(path, _Signatures().look), named)
     if head.startswith(_OLE):
         return named if named in _OLES else "doc"
-    if _is_picture(head):
+    if _is_picture(head) or (named == "image" and head.startswith(b"BM")):
         return "image"
     if b"%PDF-" in head and found.group != "executable" and named not in ("eml", "zip"):
         return "pdf"

@@ -8,8 +8,8 @@ const CODE_ENDINGS =
 export const ENDINGS: readonly string[] = [
   '.pdf', '.docx', '.docm', '.dotx', '.dotm', '.pptx', '.pptm', '.ppsx', '.ppsm', '.potx', '.potm', '.xlsx', '.xlsm',
   '.xltx', '.xltm', '.xlsb', '.xls', '.ods', '.csv', '.tsv', '.html', '.htm', '.xhtml', '.eml', '.emlx', '.mbox',
-  '.mht', '.mhtml', '.msg', '.doc', '.ppt', '.rtf', '.epub', '.odt', '.odp', '.zip', '.txt',
-  '.text', '.log', '.md', '.markdown', '.png', '.jpg', '.jpeg', '.tif', '.tiff', '.webp', '.heic', '.heif',
+  '.mht', '.mhtml', '.msg', '.doc', '.ppt', '.rtf', '.epub', '.odt', '.odp', '.zip', '.txt', '.text', '.log', '.md',
+  '.markdown', '.png', '.jpg', '.jpeg', '.tif', '.tiff', '.webp', '.heic', '.heif', '.gif', '.bmp',
   ...CODE_ENDINGS.split(' '),
 ]
 /** For the file chooser. Types as well as endings, because phones know only types. */
@@ -26,7 +26,8 @@ export const ACCEPT = [
   'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet',
   'application/vnd.openxmlformats-officedocument.wordprocessingml.document',
   'application/vnd.openxmlformats-officedocument.wordprocessingml.template', 'application/xhtml+xml',
-  'application/zip', 'image/heic', 'image/heif', 'image/jpeg', 'image/png', 'image/tiff', 'image/webp',
+  'application/zip', 'image/bmp', 'image/gif', 'image/heic', 'image/heif', 'image/jpeg', 'image/png', 'image/tiff',
+  'image/webp',
   'message/rfc822', 'text/csv', 'text/html', 'text/markdown', 'text/plain', 'text/tab-separated-values',
 ].join(',')
 
