@@ -26,10 +26,10 @@ _SALT = bytes(range(16))
 _MANIFEST = "urn:oasis:names:tc:opendocument:xmlns:manifest:1.0"
 
 
-def office(data: bytes) -> bytes:
+def office(data: bytes, password: str = PASSWORD) -> bytes:
     """A document of new Office, encrypted as Office does it."""
     locked = io.BytesIO()
-    OOXMLFile(io.BytesIO(data)).encrypt(PASSWORD, locked)
+    OOXMLFile(io.BytesIO(data)).encrypt(password, locked)
     return locked.getvalue()
 
 

@@ -215,6 +215,16 @@ def test_errors_formulas_dates_and_numbers_of_a_workbook(tmp_path: Path) -> None
     assert "2002-07-25" in since_1904
 
 
+def test_what_is_printed_above_and_below_a_sheet(tmp_path: Path) -> None:
+    edges = '&amp;L&amp;"Arial,Bold"&amp;14Harbour &amp;&amp; Sons&amp;C&amp;A&amp;RPage &amp;P'
+    members = formats.zipped(formats.workbook({"S": [["a"]]}))
+    sheet = members["xl/worksheets/s0.xml"].decode()
+    ends = f"<headerFooter><oddHeader>{edges}</oddHeader><evenHeader>{edges}</evenHeader></headerFooter></worksheet>"
+    data = formats.package({**members, "xl/worksheets/s0.xml": sheet.replace("</worksheet>", ends)})
+    found = read(tmp_path, "a.xlsx", data)
+    assert found.found == [("Title", "S"), ("Table", "a"), ("Header", "Harbour & Sons | Page")]
+
+
 def test_what_stands_beside_the_cells_of_a_workbook(tmp_path: Path) -> None:
     names = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
     drawn = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'

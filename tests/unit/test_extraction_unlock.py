@@ -71,3 +71,11 @@ def test_an_archive_with_a_protected_one_inside_is_read(tmp_path: Path) -> None:
     inner = locked.archive({"a.txt": WORDS.encode()}, aes=True)
     outer = formats.package({"open.txt": "open words", "locked.zip": inner})
     assert "open words" in read(tmp_path, "a.zip", outer).text
+
+
+def test_a_workbook_that_excel_opens_without_asking_is_read(tmp_path: Path) -> None:
+    data = formats.workbook({"S": [[WORDS], *([f"{number * number:x} of many"] for number in range(4_000))]})
+    assert WORDS in read(tmp_path, "a.xlsx", locked.office(data, "VelvetSweatshop")).text
+    with pytest.raises(ExtractionFailed) as failed:
+        read(tmp_path, "a.xlsx", locked.office(data))
+    assert failed.value.reason == Reason.ENCRYPTED

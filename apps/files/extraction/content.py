@@ -196,6 +196,10 @@ class Package:
         member = self._zip.getinfo(name)
         return self._scope.picture(member.file_size, lambda: self._unpacked(member))
 
+    def size(self, name: str) -> int:
+        """A member's unpacked bytes; 0 where there is none."""
+        return next((member.file_size for member in self.members if member.filename == name), 0)
+
     def xml(self, name: str) -> Any:
         """The root of an XML member. Raises ExtractionFailed."""
         return parse_xml(self.read(name))

@@ -39,6 +39,7 @@ _PANIC = "PanicException"  # what calamine ends with where a file's numbers lie;
 _EXACT = 1e15
 _SMALLEST, _LARGEST = 1e-10, 1e21
 _ZIP = b"PK\x03\x04"
+_EVERYONES = "VelvetSweatshop"  # Excel's password for workbooks that are protected against changes only
 _DELIMITERS = ",;\t|"
 Row = Sequence[str]
 
@@ -144,7 +145,24 @@ def read(file: BinaryIO, scope: Scope) -> Content:
 
 
 def checked(file: BinaryIO, scope: Scope) -> tuple[bytes, Package | None]:
-    """The bytes of a spreadsheet whose container is within bounds, and its package. Raises ExtractionFailed."""
+    """The bytes of a spreadsheet whose container is within bounds, and its package. One that Excel itself opens without
+    asking is opened. Raises ExtractionFailed."""
+    try:
+        return _checked(file, scope)
+    except ExtractionFailed as failed:
+        if failed.reason is not Reason.ENCRYPTED or _rewound(file).read(1) == b"P":
+            raise
+        from apps.files.extraction.unlock import office  # late: few are protected
+
+        try:
+            data = office(_rewound(file), _EVERYONES)
+        except ExtractionFailed:
+            raise failed from None
+    return _checked(io.BytesIO(data), scope)
+
+
+def _checked(file: BinaryIO, scope: Scope) -> tuple[bytes, Package | None]:
+    """Raises ExtractionFailed."""
     head = file.read(8)
     package: Package | None = None
     if head.startswith(_ZIP):

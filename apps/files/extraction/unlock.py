@@ -43,7 +43,8 @@ def _pdf(source: int, password: str) -> bytes:
     return bytes(written)
 
 
-def _office(file: BinaryIO, password: str) -> bytes:
+def office(file: BinaryIO, password: str) -> bytes:
+    """A document of Office without its protection. Raises ExtractionFailed."""
     unlocked = io.BytesIO()
     try:
         document = msoffcrypto.OfficeFile(file)
@@ -77,6 +78,6 @@ def work(job: Job) -> None:
         with os.fdopen(source, "rb", closefd=False) as file:
             packed = file.read(4) == b"PK\x03\x04"
             file.seek(0)
-            data = _package(file, password, job["kind"]) if packed else _office(file, password)
+            data = _package(file, password, job["kind"]) if packed else office(file, password)
     say({"unlocked": len(data)})
     say_raw(data)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from html import unescape
 from typing import Any
 
 from apps.files.extraction import drawingml
@@ -23,6 +24,9 @@ CONTENT = "content.xml"  # of OpenDocument
 _SHEET = re.compile(r"^xl/worksheets/[^/]+\.xml$")
 _MAX_COMMENTS, _MAX_DRAWN = 5_000, 200
 _LARGEST = 64 << 20
+_LARGEST_EDGED = 8 << 20  # sheets whose headers and footers are looked for
+_EDGE = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)\b[^>]{0,100}>([^<]{1,2000})<")
+_CODES = re.compile(r"&(?:(&)|\"[^\"]*\"|K[0-9A-Fa-f]{6}|\d+|.)", re.DOTALL)
 _CELL = re.compile(rb"<c\b([^>]*?)>(\s*<f\b[^>]*?(?:/>|>([^<]*)</f>))\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>")
 _ERROR = re.compile(rb"(<c\b[^>]*?\bt=\")e\"")
 _TYPE = re.compile(rb"\s+t=\"[^\"]*\"")
@@ -93,6 +97,23 @@ def _of_sheet(package: Package, path: str) -> Iterator[Element]:
             yield from _shapes(package, target)
     for _, (place, text) in zip(range(_MAX_COMMENTS), comments.items(), strict=False):
         yield Element(Category.UNCATEGORIZED_TEXT, f"Comment on {place}: {text}")
+    yield from _edges(package, path)
+
+
+def _edges(package: Package, path: str) -> Iterator[Element]:
+    """What is printed above and below a sheet, each text once, without the codes for fonts and numbers of pages."""
+    if package.size(path) > _LARGEST_EDGED:
+        return
+    kinds = {b"Header": Category.HEADER, b"Footer": Category.FOOTER}
+    seen = set()
+    for kind, coded in _EDGE.findall(package.read(path)):
+        parts = re.split("&[LCR]", unescape(coded.decode("utf-8", "replace")))
+        text = " | ".join(
+            words for part in parts if (words := clean(_CODES.sub(lambda code: code.group(1) or "", part)))
+        )
+        if text and text not in seen:
+            seen.add(text)
+            yield Element(kinds[kind], text)
 
 
 def _comments(root: Any) -> dict[str, str]:
