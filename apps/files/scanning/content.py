@@ -33,7 +33,7 @@ _NAMES: dict[Kind, str] = {
     "epub": "an EPUB book",
     "odt": "an OpenDocument text",
     "odp": "an OpenDocument presentation",
-    "zip": "a ZIP archive",
+    "zip": "an archive (ZIP, TAR, GZ, BZ2 or XZ)",
     "text": "a text file",
     "markdown": "a Markdown file",
     "code": "a text file",
@@ -54,6 +54,7 @@ _FOLDERS: dict[Kind, str] = {"docx": "word/", "pptx": "ppt/", "sheet": "xl/"}
 """Where Office keeps a document, whatever the program that wrote it called its main part."""
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"II*\0", b"MM\0*", b"GIF87a", b"GIF89a")
+_PACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0")
 _UNTOLD = frozenset({"unknown", "undefined"})
 _CONTROLS = bytes([*range(9), *range(14, 27), *range(28, 32), 127])
 _PRINTABLE_SHARE = 0.97
@@ -137,6 +138,8 @@ def _true_kind(path: Path, head: bytes, found: ContentTypeInfo, named: Kind) -> 
         return named if named in _OLES else "doc"
     if _is_picture(head) or (named == "image" and head.startswith(b"BM")):
         return "image"
+    if named == "zip" and (head.startswith(_PACKED) or head[257:].startswith(b"ustar")):
+        return "zip"
     if b"%PDF-" in head and found.group != "executable" and named not in ("eml", "zip"):
         return "pdf"
     if named == "sheet" and head.startswith(b"\x09") and found.label in ("xls", "unknown"):

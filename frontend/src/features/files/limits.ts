@@ -8,8 +8,9 @@ const CODE_ENDINGS =
 export const ENDINGS: readonly string[] = [
   '.pdf', '.docx', '.docm', '.dotx', '.dotm', '.pptx', '.pptm', '.ppsx', '.ppsm', '.potx', '.potm', '.xlsx', '.xlsm',
   '.xltx', '.xltm', '.xlsb', '.xls', '.ods', '.csv', '.tsv', '.html', '.htm', '.xhtml', '.eml', '.emlx', '.mbox',
-  '.mht', '.mhtml', '.msg', '.doc', '.ppt', '.rtf', '.epub', '.odt', '.odp', '.zip', '.txt', '.text', '.log', '.md',
-  '.markdown', '.png', '.jpg', '.jpeg', '.tif', '.tiff', '.webp', '.heic', '.heif', '.gif', '.bmp',
+  '.mht', '.mhtml', '.msg', '.doc', '.ppt', '.rtf', '.epub', '.odt', '.odp', '.zip', '.tar', '.tgz', '.gz', '.bz2',
+  '.xz', '.txt', '.text', '.log', '.md', '.markdown', '.png', '.jpg', '.jpeg', '.tif', '.tiff', '.webp', '.heic',
+  '.heif', '.gif', '.bmp',
   ...CODE_ENDINGS.split(' '),
 ]
 /** For the file chooser. Types as well as endings, because phones know only types. */
