@@ -153,3 +153,41 @@ def test_a_document_that_stands_for_a_part_of_another(tmp_path: Path) -> None:
 def test_damaged_notes_do_not_take_the_text_with_them(tmp_path: Path) -> None:
     found = read(tmp_path, formats.word(paragraph("text"), beside={"f.xml": ("footnotes", "<w:broken")}), "docx")
     assert (found.text, found.document.notices) == ("text", ("parts_unread",))
+
+
+@pytest.mark.parametrize(
+    ("form", "start", "labels"),
+    [
+        ("chineseCountingThousand", 9, "九 十 十一"),
+        ("chineseCounting", 20, "二十 二十一 二十二"),
+        ("chineseLegalSimplified", 1, "壹 贰 叁"),
+        ("ideographTraditional", 1, "甲 乙 丙"),
+        ("decimalEnclosedCircle", 19, "⑲ ⑳ 21"),
+        ("decimalFullWidth", 9, "９ １０ １１"),
+        ("decimalZero", 9, "09 10 11"),
+        ("upperLetter", 26, "Z AA BB"),
+        ("lowerRoman", 1989, "mcmlxxxix mcmxc mcmxci"),
+        ("japaneseCounting", 1000, "一千 一千〇一 一千〇二"),
+    ],
+)
+def test_numbers_in_the_forms_of_many_scripts(tmp_path: Path, form: str, start: int, labels: str) -> None:
+    numbering = (
+        f'<w:numbering SPACES><w:abstractNum w:abstractNumId="0"><w:lvl w:ilvl="0"><w:start w:val="{start}"/>'
+        f'<w:numFmt w:val="{form}"/><w:lvlText w:val="%1"/></w:lvl></w:abstractNum>'
+        '<w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num></w:numbering>'
+    )
+    data = formats.word(listed("x", 1, 0) * 3, beside={"numbering.xml": ("numbering", numbering)})
+    assert [text for _, text in read(tmp_path, data, "docx").found] == [f"{label} x" for label in labels.split()]
+
+
+def test_signs_of_fonts_of_symbols(tmp_path: Path) -> None:
+    run = '<w:p><w:r><w:rPr><w:rFonts w:ascii="{0}"/></w:rPr><w:t>{1}</w:t></w:r><w:r><w:t> end</w:t></w:r></w:p>'
+    body = (
+        run.format("Symbol", "a \uf070 \uf0b7")
+        + run.format("Wingdings", "\uf0fc\uf0ff")
+        + run.format("Arial", "ap \uf0b7")
+    )
+    body += '<w:p><w:r><w:sym w:font="Symbol" w:char="F061"/><w:sym w:font="Wingdings" w:char="F0E8"/></w:r></w:p>'
+    assert [text for _, text in read(tmp_path, formats.word(body), "docx").found] == [
+        "α π • end", "✓ end", "ap • end", "α➔",
+    ]  # fmt: skip

@@ -16,6 +16,7 @@ _CONTROL = re.compile(
 )
 _PRESENTATION = re.compile(r"[\ufb00-\ufdff\ufe70-\ufefc]+")
 _SPACES = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u3000]+")
+_BULLETS = str.maketrans("\uf0b7\uf0a7\uf0d8\uf0fc", "•▪➢✓")  # of Symbol and Wingdings, where the font is not known
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
@@ -32,7 +33,7 @@ def clean(text: str) -> str:
 def legible(text: str) -> str:
     """Letters as they are searched for: composed, ligatures and presentation forms as what they stand for."""
     text = _PRESENTATION.sub(lambda found: unicodedata.normalize("NFKC", found.group()), text)
-    return unicodedata.normalize("NFC", _SURROGATE.sub("\ufffd", text))
+    return unicodedata.normalize("NFC", _SURROGATE.sub("\ufffd", text.translate(_BULLETS)))
 
 
 def _separator(previous: str, hyphenated: bool, following: str) -> tuple[str, str]:

@@ -28,15 +28,48 @@ def _letters(number: int) -> str:
     return chr(ord("a") + (number - 1) % 26) * ((number - 1) // 26 + 1) if number > 0 else ""
 
 
+def _ideographs(number: int, digits: str, units: tuple[str, ...]) -> str:
+    """A number below ten thousand as Chinese and Japanese write it."""
+    text = ""
+    for power in (3, 2, 1, 0):
+        digit = number // 10**power % 10
+        if digit:
+            text += digits[digit] + units[power]
+        elif text and not text.endswith(digits[0]):
+            text += digits[0]
+    text = text.removesuffix(digits[0]) if text else digits[0]
+    return text[1:] if text.startswith("一十") else text
+
+
+_COUNTED = ("〇一二三四五六七八九", ("", "十", "百", "千"))
+_LEGAL = ("零壹贰叁肆伍陆柒捌玖", ("", "拾", "佰", "仟"))
+_IDEOGRAPHS = {
+    **dict.fromkeys(("chineseCounting", "chineseCountingThousand", "taiwaneseCounting", "japaneseCounting"), _COUNTED),
+    **dict.fromkeys(("taiwaneseCountingThousand", "koreanCounting", "ideographDigital"), _COUNTED),
+    "chineseLegalSimplified": _LEGAL,
+}
+_ROWS = {
+    "ideographTraditional": "甲乙丙丁戊己庚辛壬癸",
+    "ideographZodiac": "子丑寅卯辰巳午未申酉戌亥",
+    "decimalEnclosedCircle": "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳",
+    "ganada": "가나다라마바사아자차카타파하",
+    "russianLower": "абвгдежзиклмнопрстуфхцчшщэюя",
+    "russianUpper": "АБВГДЕЖЗИКЛМНОПРСТУФХЦЧШЩЭЮЯ",
+}
+_WIDE = str.maketrans("0123456789", "０１２３４５６７８９")
+
+
 def _written(number: int, form: str) -> str:
-    lower = form[:1].lower() + form[1:]
-    if form in ("lowerLetter", "upperLetter"):
-        text = _letters(number)
-    elif form in ("lowerRoman", "upperRoman"):
-        text = _roman(number)
-    else:
-        return f"{number:02}" if lower == "decimalZero" else str(number)
-    return text.upper() if form.startswith("upper") else text
+    if form in ("lowerLetter", "upperLetter", "lowerRoman", "upperRoman"):
+        text = _letters(number) if form.endswith("Letter") else _roman(number)
+        return text.upper() if form.startswith("upper") else text
+    if form in _IDEOGRAPHS and number < 10_000:
+        return _ideographs(number, *_IDEOGRAPHS[form])
+    if form in _ROWS and 0 < number <= len(_ROWS[form]):
+        return _ROWS[form][number - 1]
+    if form == "decimalFullWidth":
+        return str(number).translate(_WIDE)
+    return f"{number:02}" if form == "decimalZero" else str(number)
 
 
 def _number(node: Any, default: int = 0) -> int:

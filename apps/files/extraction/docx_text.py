@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from apps.files.extraction import formulas
+from apps.files.extraction import formulas, symbols
 from apps.files.extraction.assemble import clean
 from apps.files.extraction.docx_numbers import W
 
@@ -21,15 +21,6 @@ _SILENT = frozenset(
     {BOX, *(f"{W}{name}" for name in ("del", "moveFrom", "instrText", "rPr", "pPr", "rt", "sdtPr", "ffData"))}
 )
 _WORD_ART = "{urn:schemas-microsoft-com:vml}textpath"
-_WINGDINGS = {
-    0xFC: "\u2713",
-    0xFB: "\u2717",
-    0xFE: "\u2611",
-    0xFD: "\u2612",
-    0xA8: "\u2610",
-    0x6F: "\u2610",
-    0xE0: "\u2192",
-}
 _NOT = ("0", "false", "off")
 
 
@@ -54,7 +45,7 @@ def text_of(node: Any) -> str:
 def _written(node: Any) -> str | None:
     """What a node without further nodes of text stands for."""
     if node.tag == _TEXT:
-        return node.text or ""
+        return symbols.shown(node.text or "", _font(node))
     if node.tag == _SYMBOL:
         return _symbol(node)
     if node.tag == _FIELD:
@@ -84,8 +75,16 @@ def _symbol(node: Any) -> str:
         value = int(code, 16)
     except ValueError:
         return ""
-    known = _WINGDINGS.get(value & 0xFF, "") if "wingdings" in (node.get(f"{W}font") or "").lower() else ""
-    return known or (chr(value) if 0x20 < value < 0xD800 else "")
+    font = node.get(f"{W}font") or ""
+    sign = symbols.shown(chr(value), font) if 0x20 < value < 0xD800 or 0xF000 <= value < 0xF100 else ""
+    return "" if "\ue000" <= sign <= "\uf8ff" else sign
+
+
+def _font(text: Any) -> str:
+    """The font of signs that a text is set in, if it is one."""
+    run = text.getparent()
+    fonts = run.find(f"{W}rPr/{W}rFonts") if run is not None else None
+    return (fonts.get(f"{W}ascii") or "") if fonts is not None else ""
 
 
 def _filled(node: Any) -> str:
