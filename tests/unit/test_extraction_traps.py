@@ -319,3 +319,20 @@ def test_comments_and_covered_cells_of_open_document(tmp_path: Path) -> None:
         members = {name: archive.read(name) for name in archive.namelist()}
     found = read(tmp_path, "a.ods", formats.package({**members, "META-INF/manifest.xml": "<m/>"}))
     assert found.texts == ["S", "v", "Comment: a remark"]
+
+
+def test_tables_inside_tables_titles_and_edges_of_open_document(tmp_path: Path) -> None:
+    def table(*cells: str) -> str:
+        inside = "".join(f"<table:table-cell>{cell}</table:table-cell>" for cell in cells)
+        return f"<table:table><table:table-row>{inside}</table:table-row></table:table>"
+
+    inner = table("<text:p>1</text:p>", "<text:p>2</text:p>")
+    text = formats.open_document(table(f"<text:p>left</text:p>{inner}", "<text:p>right</text:p>"))
+    edge = '<s:header xmlns:s="{0}style:1.0"><t:p xmlns:t="{0}text:1.0">Harbour log</t:p></s:header>'
+    edges = edge.format("urn:oasis:names:tc:opendocument:xmlns:")
+    found = read(tmp_path, "a.odt", formats.changed(text, {"styles.xml": f"<a>{edges}{edges}</a>"}))
+    assert found.found == [("Table", "left | right"), ("Table", "1 | 2"), ("Header", "Harbour log")]
+    named = 'xmlns:p="urn:oasis:names:tc:opendocument:xmlns:presentation:1.0" p:class="title"'
+    frame = f"<drawing:frame {named}><drawing:text-box><text:p>High</text:p><text:p>tide</text:p></drawing:text-box>"
+    slides = formats.open_document(f"<drawing:page>{frame}</drawing:frame></drawing:page>", kind="presentation")
+    assert read(tmp_path, "a.odp", slides).found == [("Title", "High tide")]

@@ -15,6 +15,7 @@ from apps.files.extraction.content import (
     bounded,
     parse_xml,
     parted,
+    stands_apart,
     table_text,
 )
 from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
@@ -31,6 +32,12 @@ _UNSEEN = frozenset(
 # Paragraphs of their own inside a paragraph.
 _PICTURE, _ADDRESS = f"{_DRAW}image", "{http://www.w3.org/1999/xlink}href"
 _HELD = frozenset({f"{_TEXT}note-body", f"{_DRAW}text-box", f"{_OFFICE}annotation", _PICTURE})
+_CLASS = f"{_NS % 'presentation'}class"
+_EDGES = {
+    f"{_NS % 'style'}{name}{side}": category
+    for name, category in (("header", Category.HEADER), ("footer", Category.FOOTER))
+    for side in ("", "-left", "-first")
+}
 _MAX_DEPTH = 40
 _MAX_REPEATS = 200
 _REPEATED = 80  # characters; longer cells are not said twice
@@ -49,6 +56,9 @@ class _Body:
 
     def elements(self, node: Any, depth: int = 0, *, listed: bool = False) -> Iterator[Element]:
         if depth > _MAX_DEPTH:
+            return
+        if node.get(_CLASS) == "title" and (title := _said(node)) and len(title) <= HEADING_MAX_CHARS:
+            yield Element(Category.TITLE, title, level=1)
             return
         for child in node:
             tag = child.tag
@@ -79,12 +89,14 @@ class _Body:
 
     def _table(self, table: Any, depth: int) -> Iterator[Element]:
         rows: list[list[str]] = []
-        pictures: list[Element] = []
+        inner: list[Element] = []
         for row in table.iter(f"{_TABLE}table-row"):
+            if next(row.iterancestors(f"{_TABLE}table")) is not table:
+                continue
             texts: list[str] = []
             for cell in row:
                 if cell.tag == f"{_TABLE}table-cell":
-                    texts += self._cell(cell, depth, pictures)
+                    texts += self._cell(cell, depth, inner)
                 elif cell.tag == f"{_TABLE}covered-table-cell":  # a cell beside or above reaches over it
                     above = rows[-1][len(texts)] if rows and len(texts) < len(rows[-1]) else ""
                     covering = texts[-1] if self._wide(cell) and texts else above
@@ -92,7 +104,7 @@ class _Body:
             rows.append(texts)
         if text := table_text(rows):
             yield Element(Category.TABLE, text)
-        yield from pictures
+        yield from inner
 
     @staticmethod
     def _wide(covered: Any) -> bool:
@@ -102,10 +114,11 @@ class _Body:
             before = before.getprevious()
         return before is not None and before.get(f"{_TABLE}number-columns-spanned", "1") not in ("", "1")
 
-    def _cell(self, cell: Any, depth: int, pictures: list[Element]) -> list[str]:
+    def _cell(self, cell: Any, depth: int, inner: list[Element]) -> list[str]:
+        """Its text as often as it stands; tables and pictures in it are added to `inner`."""
         elements = list(self.elements(cell, depth + 1))
-        pictures += (element for element in elements if element.picture)
-        text = " ".join(element.text for element in elements if element.text)
+        inner += (element for element in elements if stands_apart(element))
+        text = " ".join(element.text for element in elements if not stands_apart(element))
         repeats = cell.get(f"{_TABLE}number-columns-repeated", "1")
         return [text] * (min(int(repeats), _MAX_REPEATS) if text and repeats.isdigit() else 1)
 
@@ -123,6 +136,26 @@ def _collect(node: Any, parts: list[str], held: list[Any], depth: int) -> None:
         elif isinstance(child.tag, str) and child.tag not in _UNSEEN and depth < _MAX_DEPTH:
             _collect(child, parts, held, depth + 1)
         parts.append(child.tail or "")
+
+
+def _said(node: Any) -> str:
+    """All paragraphs of a frame in one line."""
+    parts: list[str] = []
+    for paragraph in node.iter(f"{_TEXT}p"):
+        _collect(paragraph, parts, [], 0)
+        parts.append(" ")
+    return clean("".join(parts).replace("\n", " "))
+
+
+def _edges(package: Package) -> Iterator[Element]:
+    """Headers and footers of a text, each text once."""
+    seen = set()
+    root = package.find_xml("styles.xml")
+    for node in root.iter(*_EDGES) if root is not None else ():
+        for element in _Body().elements(node):
+            if element.text not in seen:
+                seen.add(element.text)
+                yield Element(_EDGES[node.tag], element.text)
 
 
 def check_open(package: Package) -> None:
@@ -155,6 +188,8 @@ def read(file: BinaryIO, scope: Scope) -> Content:
     drawn = list(body[0].iter(f"{_DRAW}page"))
     read = _Body(package)
     sections = [list(bounded(read.elements(part))) for part in drawn] or parted(bounded(read.elements(body[0])))
+    if not drawn:
+        sections[-1] += _edges(package)
     meta = package.find_xml("meta.xml")
     title = clean(next((node.text or "" for node in meta.iter(_TITLE)), "")) if meta is not None else ""
     return Content(as_slides(sections) if drawn else sections, title[:HEADING_MAX_CHARS])

@@ -7,10 +7,10 @@ const CODE_ENDINGS =
   '.lisp .el .vim .sh .bash .zsh .fish .ps1 .bat .sql .css .scss .less .vue .svelte .proto .graphql .tf .gradle .cmake .mk .tex .bib .json .jsonl .ndjson .geojson .ipynb .xml .xsd .xsl .yaml .yml .toml .ini .cfg .conf .properties .env .diff .patch'
 export const ENDINGS: readonly string[] = [
   '.pdf', '.docx', '.docm', '.dotx', '.dotm', '.pptx', '.pptm', '.ppsx', '.ppsm', '.potx', '.potm', '.xlsx', '.xlsm',
-  '.xltx', '.xltm', '.xlsb', '.xls', '.ods', '.csv', '.tsv', '.html', '.htm', '.xhtml', '.eml', '.emlx', '.mbox',
-  '.mht', '.mhtml', '.msg', '.doc', '.ppt', '.rtf', '.epub', '.odt', '.odp', '.zip', '.tar', '.tgz', '.gz', '.bz2',
-  '.xz', '.txt', '.text', '.log', '.md', '.markdown', '.png', '.jpg', '.jpeg', '.tif', '.tiff', '.webp', '.heic',
-  '.heif', '.gif', '.bmp',
+  '.xltx', '.xltm', '.xlsb', '.xls', '.ods', '.csv', '.tsv', '.html', '.htm', '.xhtml', '.svg', '.eml', '.emlx',
+  '.mbox', '.mht', '.mhtml', '.msg', '.doc', '.ppt', '.rtf', '.epub', '.odt', '.odp', '.zip', '.tar', '.tgz', '.gz',
+  '.bz2', '.xz', '.txt', '.text', '.log', '.rst', '.adoc', '.org', '.srt', '.vtt', '.ics', '.vcf', '.md', '.markdown',
+  '.png', '.jpg', '.jpeg', '.tif', '.tiff', '.webp', '.heic', '.heif', '.gif', '.bmp',
   ...CODE_ENDINGS.split(' '),
 ]
 /** For the file chooser. Types as well as endings, because phones know only types. */
