@@ -38,3 +38,20 @@ def test_notes_in_a_cell_do_not_part_the_table(tmp_path: Path) -> None:
     row = rb"\trowd\intbl %b\cell %b\cell\row"
     body = row % (b"a", rb"b{\footnote \pard about b\par} on") + row % (rb"{\listtext 1.\tab}c", b"d") + rb"\pard end"
     assert read(tmp_path, "a.rtf", rb"{\rtf1" + body + rb"\par}").texts == ["a | b on\nc | d", "about b", "end"]
+
+
+def test_embedded_objects_are_read_by_kind(tmp_path: Path) -> None:
+    def packed(kind: bytes, kept: bytes) -> bytes:
+        names = b"".join(len(name).to_bytes(4, "little") + name for name in (kind + b"\0", b"", b""))
+        data = b"\1\5\0\0\2\0\0\0" + names + len(kept).to_bytes(4, "little") + kept
+        return rb"{\object\objemb{\*\objclass x}{\*\objdata " + data.hex("\n", 32).encode() + rb"}{\result seen}}"
+
+    file = b"x,y\n1,2\n"
+    native = (
+        b"\2\0facts.csv\0C:\\facts.csv\0\0\0\3\0" + bytes((7, 0, 0, 0)) + b"C:\\tmp\0" + len(file).to_bytes(4, "little")
+    )
+    body = packed(b"Package", native + file) + packed(b"Unknown.Kind", b"?") + packed(b"Package", b"cut")
+    found = read(tmp_path, "a.rtf", rb"{\rtf1 " + body + rb"{\*\objdata 01}\par}")
+    assert found.texts[:3] == ["seenseenseen", "Attachment: facts.csv", "x | y\n1 | 2"]
+    assert found.texts[3:] == ["Attachment: Unknown.Kind"]
+    assert found.document.notices == ("parts_unread",)

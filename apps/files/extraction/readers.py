@@ -106,11 +106,11 @@ def _object(data: bytes) -> tuple[str, bytes] | None:
             if ole.exists(stream):
                 return "", ole.openstream(stream).read()
         if ole.exists("\x01Ole10Native"):
-            return _native(ole.openstream("\x01Ole10Native").read())
+            return native(ole.openstream("\x01Ole10Native").read())
     return None
 
 
-def _native(data: bytes) -> tuple[str, bytes]:
+def native(data: bytes) -> tuple[str, bytes]:
     """A file as the Windows packager keeps it: size, flags, label, path, temporary path, and the bytes."""
     label, _, rest = data[6:].partition(b"\0")
     _, _, rest = rest.partition(b"\0")

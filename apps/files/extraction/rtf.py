@@ -9,7 +9,8 @@ from typing import Any, BinaryIO
 
 from apps.files.extraction.assemble import clean
 from apps.files.extraction.content import Content, Scope, bounded, table_text
-from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Reason
+from apps.files.extraction.readers import native
+from apps.files.extraction.types import HEADING_MAX_CHARS, Category, Element, ExtractionFailed, Notice, Reason
 
 _TOKEN = re.compile(rb"\\([a-zA-Z]{1,32})(-?\d{1,10})? ?|\\'([0-9a-fA-F]{2})|\\([^a-zA-Z])|([{}])|([^\\{}\r\n]+)")
 _CHARSETS = {
@@ -32,6 +33,7 @@ _CHARACTERS = {
     b"rdblquote": "”", b"bullet": "•", b"emspace": " ", b"enspace": " ", b"nestcell": " ", b"nestrow": " ",
 }  # fmt: skip
 _SYMBOLS = {b"~": " ", b"_": "-", b"-": "", b"\n": "\n", b"\r": "\n"}
+_NO_DIGIT = re.compile(rb"[^0-9A-Fa-f]+")
 _HEADING = re.compile(rb"heading (\d)", re.IGNORECASE)
 _MAX_DEPTH = 500
 _SETTINGS = frozenset(b"f s fcharset ansicpg cpg uc u htmlrtf deff".split())
@@ -54,6 +56,7 @@ class _Group:
     edge: Category | None = None
     apart: int = 0  # how many texts are interrupted by this one: by a note, box, header or footer
     number: bool = False  # what stands before an item of a list
+    packed: bool = False  # the bytes of an embedded object in hexadecimal
 
     @property
     def silent(self) -> bool:
@@ -81,6 +84,8 @@ class _Reader:
         self._stack: list[_Group] = []
         self._interrupted: list[_Interrupted] = []
         self._after: list[Element] = []  # what interrupted a table
+        self._packed = bytearray()
+        self.objects: list[bytes] = []
         self._raw = bytearray()
         self._text: list[str] = []
         self._high = 0  # first half of a character beyond the basic plane
@@ -156,6 +161,9 @@ class _Reader:
             self._stack.append(self._group)
         elif self._stack:
             ended, outer = self._group, self._stack.pop()
+            if ended.packed and not outer.packed:
+                self.objects.append(_unpacked(self._packed))
+                self._packed.clear()
             if ended.apart > outer.apart:
                 yield from self._resume(ended)
             self._group = outer
@@ -186,12 +194,14 @@ class _Reader:
         if self._group.table == b"stylesheet":
             if found := _HEADING.match(text.strip()):
                 self._headings[self._number] = max(1, int(found.group(1)))
+        elif self._group.packed:
+            self._packed += text
         else:
             self._bytes(text)
 
     def _control(self, word: bytes, number: int | None, optional: bool) -> Iterator[Element]:
         if (optional and word not in _SEEN_THOUGH_OPTIONAL) or word in _UNSEEN:
-            self._group = replace(self._group, unseen=True)
+            self._group = replace(self._group, unseen=True, packed=word == b"objdata" or self._group.packed)
         elif word in (b"listtext", b"pntext"):
             self._interrupt(number=True)
         elif word in (b"fonttbl", b"stylesheet"):
@@ -302,12 +312,46 @@ class _Reader:
         yield from after
 
 
-def elements_of(data: bytes) -> list[Element]:
-    """Raises ExtractionFailed."""
+def _unpacked(digits: bytes | bytearray) -> bytes:
+    whole = _NO_DIGIT.sub(b"", digits)
+    return bytes.fromhex(whole[: len(whole) // 2 * 2].decode("ascii"))
+
+
+def _embedded(data: bytes) -> tuple[str, bytes]:
+    """Name and bytes of an embedded object ([MS-OLEDS]): its class, two more names, and what that class keeps."""
+    at, names = 8, []
+    for _ in range(3):
+        size = int.from_bytes(data[at : at + 4], "little")
+        names.append(clean(data[at + 4 : at + 4 + size].rstrip(b"\0").decode("latin-1")))
+        at += 4 + size
+    size = int.from_bytes(data[at : at + 4], "little")
+    kept = data[at + 4 : at + 4 + size]
+    if names[0] == "Package":
+        return native(bytes(4) + kept)
+    return names[0], kept
+
+
+def _read(data: bytes) -> tuple[list[Element], list[bytes]]:
     if not data.lstrip().startswith(b"{\\rtf"):
         raise ExtractionFailed(Reason.DAMAGED)
-    return list(bounded(_Reader(data).elements()))
+    reader = _Reader(data)
+    return list(bounded(reader.elements())), reader.objects
+
+
+def elements_of(data: bytes) -> list[Element]:
+    """The text, without embedded objects. Raises ExtractionFailed."""
+    return _read(data)[0]
 
 
 def read(file: BinaryIO, scope: Scope) -> Content:
-    return Content([elements_of(file.read())])
+    """Raises ExtractionFailed."""
+    elements, objects = _read(file.read())
+    sections = [elements]
+    for number, data in enumerate(objects, start=1):
+        name, kept = _embedded(data)
+        if not kept:
+            scope.notice(Notice.PARTS_UNREAD)
+            continue
+        scope.spend(len(kept))
+        sections += scope.inside(name or f"object {number}", lambda kept=kept: kept)  # type: ignore[misc]
+    return Content(sections)
