@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tarfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from email.message import EmailMessage
@@ -20,6 +21,17 @@ def package(members: Mapping[str, str | bytes]) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in members.items():
             archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def taped(members: Mapping[str, bytes]) -> bytes:
+    """A TAR archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tape:
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            tape.addfile(member, io.BytesIO(data))
     return buffer.getvalue()
 
 

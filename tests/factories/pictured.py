@@ -6,6 +6,7 @@ import io
 import zipfile
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from email.message import EmailMessage
 
 import docx
 from PIL import Image, ImageDraw, ImageFilter, ImageFont
@@ -85,6 +86,31 @@ def word(parts: Sequence[str | bytes], *, in_table: bytes = b"") -> bytes:
     buffer = io.BytesIO()
     document.save(buffer)
     return buffer.getvalue()
+
+
+def old_word(picture: bytes, *, boxed: bool = False) -> bytes:
+    """DOCX with a picture as Word drew them before 2007, twice, which may lie in a text box; and in a header."""
+    drawn = '<w:p><w:r><w:pict><v:imagedata xmlns:v="urn:schemas-microsoft-com:vml" r:id="r1"/></w:pict></w:r></w:p>'
+    held = f"<w:p><w:r><w:pict><w:txbxContent>{drawn}</w:txbxContent></w:pict></w:r></w:p>" if boxed else drawn
+    parts = {"media/plan.png": ("image", ""), "header1.xml": ("header", f"<w:hdr SPACES>{drawn}</w:hdr>")}
+    text = "<w:p><w:r><w:t>{}</w:t></w:r></w:p>"
+    whole = formats.word(f"{text.format('before')}{held}{held}{text.format('behind')}", beside=parts)
+    return formats.changed(whole, {"word/media/plan.png": picture})
+
+
+def standing_word(part: bytes) -> bytes:
+    """DOCX with a web page that stands for a part of it."""
+    whole = formats.word('<w:altChunk r:id="r1"/>', beside={"part.html": ("aFChunk", "")})
+    return formats.changed(whole, {"word/part.html": part})
+
+
+def saved_page(picture: bytes) -> bytes:
+    """MHT of a page and its picture."""
+    message = EmailMessage()
+    message["Subject"] = "Cellars"
+    message.set_content("<p>before it</p>", subtype="html")
+    message.add_related(picture, maintype="image", subtype="png", filename="plan.png")
+    return message.as_bytes()
 
 
 def workbook(picture: bytes) -> bytes:

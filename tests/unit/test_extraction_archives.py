@@ -6,25 +6,14 @@ import bz2
 import gzip
 import io
 import lzma
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from apps.files.extraction import ExtractionFailed, Limits, Reason, run
+from tests.factories.formats import taped
 from tests.reading import read
-
-
-def taped(members: dict[str, bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as tape:
-        for name, data in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(data)
-            tape.addfile(member, io.BytesIO(data))
-    return buffer.getvalue()
-
 
 MEMBERS = {"a.txt": b"low water", "folder/b.csv": b"x,y\n1,2\n", "._a.txt": b"litter", "c.exe": b"MZ\0\0"}
 

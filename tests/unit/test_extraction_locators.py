@@ -15,7 +15,7 @@ from apps.files.extraction import PageRecord, run
 from apps.files.extraction.types import Category, Element, Kind, Locator
 from apps.files.extraction.wire import Garbage, decode
 from apps.files.indexing.passages import Draft, cut
-from tests.factories import formats, ole, traps
+from tests.factories import formats, ole, pictured, traps
 
 Places = list[tuple[str, Locator | None]]
 
@@ -202,6 +202,12 @@ def test_parts_of_a_box_are_told_by_the_mails_subject(tmp_path: Path) -> None:
         Locator(part="Ebb, body"),
         Locator(part="mail 2, body"),
     ]
+
+
+def test_parts_of_a_tape_and_of_a_document_that_another_stands_for(tmp_path: Path) -> None:
+    tape = formats.taped({"b/costs.csv": b"x,y\n1,2\n"})
+    assert places(tmp_path, tape, "zip") == [("Attachment: b/costs.csv", Locator(part="b/costs.csv", rows=(1, 2)))]
+    assert places(tmp_path, pictured.standing_word(b"<p>low water</p>"), "docx") == [("low water", None)]
 
 
 def test_parts_of_a_message_of_outlook(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zipfile
 from io import BytesIO
 from pathlib import Path
@@ -56,6 +57,13 @@ class Found:
         ("a.pptx", pictured.presentation([("first", [])], ground=SHOT), [["first", "..."]]),
         ("a.docx", pictured.word(["before", SHOT, "behind"]), [["before", "...", "behind"]]),
         ("a.docx", pictured.word(["before"], in_table=SHOT), [["before", "left cell | ", "..."]]),
+        ("a.docx", pictured.old_word(SHOT), [["before", "...", "behind"]]),
+        ("a.docx", pictured.old_word(SHOT, boxed=True), [["before", "...", "behind"]]),
+        (
+            "a.docx",
+            pictured.standing_word(pictured.web_page(SHOT)),
+            [["before it", "a plan", "...", "behind it"]],
+        ),
         ("a.xlsx", pictured.workbook(SHOT), [["Plan", "Site | Depth\nNorth | 4.2", "..."]]),
         (
             "a.odt",
@@ -70,6 +78,9 @@ class Found:
         ("a.epub", pictured.book(SHOT), [["before it", "..."]]),
         ("a.html", pictured.web_page(SHOT), [["before it", "a plan", "...", "behind it"]]),
         ("a.zip", formats.package({"plan.png": SHOT}), [["Attachment: plan.png", "..."]]),
+        ("a.tgz", gzip.compress(formats.taped({"plan.png": SHOT})), [["Attachment: plan.png", "..."]]),
+        ("plan.png.gz", gzip.compress(SHOT), [["Attachment: the file inside", "..."]]),
+        ("a.mht", pictured.saved_page(SHOT), [["Cellars", "before it"], ["Attachment: plan.png", "..."]]),
     ],
 )
 def test_a_picture_is_found_where_it_stands(tmp_path: Path, name: str, data: bytes, places: list[list[str]]) -> None:
@@ -82,6 +93,12 @@ def test_a_picture_is_found_where_it_stands(tmp_path: Path, name: str, data: byt
     assert page.elements[[*places[page.number - 1]].index("...")].picture == f"{found.handed[0][1]}/1"
     assert "..." not in page.text
     assert not page.text.endswith("\n")
+
+
+@pytest.mark.parametrize("form", ["GIF", "BMP"])
+def test_pictures_of_old_forms_are_found(tmp_path: Path, form: str) -> None:
+    shot = pictured.shot("The pump is in cellar nine", form=form)
+    assert Found(tmp_path, "a.docx", pictured.old_word(shot)).taken == [(1, shot)]
 
 
 def test_a_mails_attached_picture_and_fax_are_found(tmp_path: Path) -> None:
