@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import zipfile
+from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
 
@@ -93,6 +94,15 @@ def test_a_picture_is_found_where_it_stands(tmp_path: Path, name: str, data: byt
     assert page.elements[[*places[page.number - 1]].index("...")].picture == f"{found.handed[0][1]}/1"
     assert "..." not in page.text
     assert not page.text.endswith("\n")
+
+
+@pytest.mark.parametrize(("row", "taken"), [("<tr>", [(1, SHOT)]), ("<tr hidden>", [])])
+def test_a_picture_in_a_table_of_a_page_follows_it(tmp_path: Path, row: str, taken: list[tuple[int, bytes]]) -> None:
+    address = f"data:image/png;base64,{b64encode(SHOT).decode()}"
+    page = f"<table><tr><th>Site<th>Plan</tr>{row}<td>North<td><div><img src='{address}'></div></tr></table><p>end</p>"
+    found = Found(tmp_path, "a.html", page.encode())
+    assert found.taken == taken
+    assert found.places[0][1:] == [*(["..."] if taken else []), "end"]
 
 
 @pytest.mark.parametrize("form", ["GIF", "BMP"])

@@ -33,6 +33,7 @@ _BLOCKS = frozenset(
     """.split()  # noqa: SIM905
 )
 _ARRANGED = frozenset("table h1 h2 h3 h4 h5 h6 ul ol form img".split())  # noqa: SIM905
+_IMAGES = ("img", "image")
 _HEADING = re.compile(r"^h[1-6]$")
 _CHARSET = re.compile(
     rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w-]{2,30})""", re.IGNORECASE
@@ -106,6 +107,8 @@ class _Walk:
                 yield Element(Category.CODE_SNIPPET, plain.printable(code))
         elif tag == "table" and not _arranges(node):
             yield from _table(node)
+            for picture in filter(_is_shown, node.iter(*_IMAGES)):
+                yield from self._picture(_address(picture))
         else:
             yield from self._block(node, depth)
 
@@ -138,10 +141,10 @@ class _Walk:
     def _inline(self, node: Any, depth: int) -> Iterator[Element]:
         if node.tag == "br":
             self._parts.append("\n")
-        elif node.tag in ("img", "image"):
+        elif node.tag in _IMAGES:
             if alternative := clean(node.get("alt") or ""):
                 self._parts.append(f" {alternative} ")
-            if found := self._picture(node.get("src") or node.get("xlink:href") or ""):
+            if found := self._picture(_address(node)):
                 yield from self._flush()
                 yield from found
         elif node.tag in ("input", "button") and node.get("type") not in ("hidden", "password"):
@@ -151,6 +154,14 @@ class _Walk:
     def _add(self, text: str | None) -> None:
         if text:
             self._parts.append(re.sub(r"\s+", " ", text))
+
+
+def _address(image: Any) -> str:
+    return image.get("src") or image.get("xlink:href") or ""
+
+
+def _is_shown(node: Any) -> bool:
+    return not _hidden(node) and not any(map(_hidden, node.iterancestors()))
 
 
 def _chosen(node: Any) -> str:
