@@ -63,7 +63,7 @@ def test_files_and_questions_outlive_what_makes_their_vectors(start_stack: Calla
         pooling.fault = "fail"
         meanwhile = upload(api, "meanwhile.txt")
         becomes(api, meanwhile, "keyword")
-        assert mode(api, meanwhile) == "keyword"
+        assert mode(api, meanwhile) == "away"
 
         pooling.fault = ""
         becomes(api, meanwhile, "hybrid")
